@@ -100,7 +100,7 @@ fn line(members: u64, rooms: u64, busy_loops: usize, real_time: bool, seconds: u
     relay.shutdown();
 }
 
-/// The bound within which this share of the ticks was, in milliseconds.
+/// The lateness bound in milliseconds that this share of the ticks met.
 fn at_most(before: &TickCounts, after: &TickCounts, share: f64) -> String {
     let total = after.total() - before.total();
     let mut within = 0;
@@ -113,7 +113,7 @@ fn at_most(before: &TickCounts, after: &TickCounts, share: f64) -> String {
     "more".to_owned()
 }
 
-/// Lets every member send its packets for this time, the first three of each room a tone.
+/// Sends the packets of every member for `seconds`; the first three members of each room send a tone.
 fn talk(phones: &[(UdpSocket, Port)], rooms: u64, first: u64, seconds: u64) {
     let begun = Instant::now();
     let mut buffer = [0; 256];
@@ -181,7 +181,7 @@ fn member(relay: &Relay, number: u64, mix: u64) -> (UdpSocket, Port) {
     for command in
         [Command::Describe(Box::new(description)), Command::Answered, Command::Join { mix: MixId(mix), seat }]
     {
-        // The queue is longer than the commands of one member.
+        // Retries: the queue is longer than the commands of one member, so the worker must empty it first.
         while relay.command(port.id, command.clone()).is_err() {
             thread::yield_now();
         }

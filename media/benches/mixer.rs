@@ -192,7 +192,7 @@ fn room(size: Size) -> Mix {
     mix
 }
 
-/// A second of packets of harmonics and noise with this amplitude.
+/// One second of packets: harmonics and noise with this amplitude.
 fn said(codec: Codec, amplitude: f64) -> Vec<Vec<u8>> {
     let (mut encoder, rate) = (Encoder::new(codec).unwrap(), codec.sample_rate_hz());
     let mut noise = 1_u32;

@@ -1,8 +1,8 @@
-//! Measures the processor time that the relay's threads take for a packet: RTP, RTP and SRTP, SRTP with one suite and with
-//! two. The rows are measured by turns in one run, so that they can be compared, each with the first one.
+//! Measures the processor time of the relay's threads per packet: RTP, RTP and SRTP, SRTP with one suite and with two.
+//! The rows are measured in turns within one run, so that each can be compared with the first one.
 //!
-//! `cargo bench -p sidetone-media --bench relay_srtp`; `RELAY_RATE` is in packets a second, `RELAY_SECONDS` the length of a
-//! turn. The last row adds 10,000 forged packets a second, and no packet of the calls may be lost.
+//! `cargo bench -p sidetone-media --bench relay_srtp`; `RELAY_RATE` is in packets a second, `RELAY_SECONDS` the length
+//! of a turn. The last row adds 10,000 forged packets a second, and no packet of the calls may be lost.
 
 #![allow(
     clippy::disallowed_methods,
@@ -27,7 +27,7 @@ use sidetone_media::webrtc::Protection;
 const SHA1_80: Option<Suite> = Some(Suite::AesCm128HmacSha1Tag80);
 const GCM: Option<Suite> = Some(Suite::AeadAes128Gcm);
 
-/// What both sides of a row's calls have, and how many forged packets a second come beside.
+/// The SRTP suites of both sides of a row's calls, and the number of additional forged packets per second.
 struct Row {
     name: &'static str,
     suites: [Option<Suite>; 2],
@@ -79,7 +79,8 @@ impl Calls {
         Calls { relay, parties }
     }
 
-    /// Sends at the rate for a time; processor time of the relay's threads, packets sent and received.
+    /// Sends at the rates for `lasts`; returns the processor time of the relay's threads, and the packets sent and
+    /// received.
     fn talk(&mut self, rate: u32, forged: u32, lasts: Duration) -> (Duration, u64, u64) {
         let stranger = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         let (before, began) = (processor_time(), Instant::now());
@@ -96,7 +97,7 @@ impl Calls {
                     sent += 1;
                 }
                 while forgeries < due(forged) {
-                    // The SRTP side of each call has an even place.
+                    // The SRTP side of each call has an even index.
                     let at = forgeries as usize % (self.parties.len() / 2) * 2;
                     let mut noise = [0x5a; 182];
                     noise[..2].copy_from_slice(&[0x80, 0]);

@@ -29,7 +29,7 @@ fn srtp(criterion: &mut Criterion) {
                         for sequence in 0..rounds {
                             let mut buffer = packet(sequence);
                             for sender in &mut *senders {
-                                // What is in the buffer does not matter, the header is whole.
+                                // The content of the buffer does not matter; the header is complete.
                                 black_box(sender.protect(&mut buffer, BYTES).unwrap());
                             }
                         }

@@ -211,7 +211,7 @@ pub struct KeyTone {
     pub duration_ms: u32,
 }
 
-/// Where the keys of a party are found that its peer gets in another form.
+/// Where the relay finds the keys of a party that it converts for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// In its G.711 audio.
@@ -235,7 +235,7 @@ pub fn event_code(key: char) -> Option<u8> {
 const KEYS: [u8; 16] = *b"0123456789*#ABCD";
 /// A key and its pause are at least this long (ITU-T Q.24).
 const KEY_US: i64 = 40_000;
-/// Largest budget: keys that may arrive at once after a stall of the network.
+/// Largest budget: keys that may arrive in one burst after a stall of the network.
 const CREDIT_MAX_US: i64 = 16 * KEY_US;
 /// Keys that wait to be sent.
 const WAITING_MAX: usize = 32;

@@ -2,8 +2,8 @@
 //!
 //! For phones that negotiated no telephone events. The audio is read in blocks of 20 ms, a new one every 10 ms. A block
 //! is a digit when two tones, one of each group, have nearly all of its energy, are about equally loud, and stand out
-//! in their group. Three such blocks of one loudness in a row are a press: tones from 50 ms on are found, at up to
-//! 1.5 % beside their frequencies. Speech has its energy in more than two harmonics, and its loudness changes.
+//! in their group. Three such blocks in a row with the same loudness are a press: tones of 50 ms or longer are found,
+//! up to 1.5 % off their frequencies. Speech has its energy in more than two harmonics, and its loudness changes.
 
 use crate::audio::resample::Resampler;
 
@@ -19,7 +19,7 @@ pub struct DtmfDetector {
     /// 2·cos(2πf/8000) of each tone, and of the frequencies below them.
     coefficients: [f32; TONES + BELOW],
     resampler: Option<(u32, Resampler)>,
-    /// What the last block was.
+    /// The tones of the last block, if it was a digit.
     last: Option<Pair>,
     /// Blocks of this digit in a row.
     hits: u8,
@@ -32,7 +32,7 @@ pub struct DtmfDetector {
     loudness: f32,
 }
 
-/// What a block is.
+/// The classification of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Block {
     /// Speech, or a tone that changes.
@@ -41,7 +41,7 @@ enum Block {
     Silence,
 }
 
-/// Two tones that are a digit.
+/// Two tones that form a digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pair {
     digit: char,
@@ -69,8 +69,8 @@ impl DtmfDetector {
         }
     }
 
-    /// Reads 20 ms of PCM at 8, 16 or 48 kHz. Returns the digit when this frame is the one that makes its press
-    /// certain. A frame of another length is silence.
+    /// Reads 20 ms of PCM at 8, 16 or 48 kHz. Returns the digit when this frame confirms its press. A frame of another
+    /// length is silence.
     pub fn push(&mut self, frame: &[i16]) -> Option<char> {
         let mut narrow = [0; FRAME];
         if frame.len() == FRAME {
@@ -97,7 +97,7 @@ impl DtmfDetector {
         self.pcm.fill(0.0);
     }
 
-    /// Whether a key is pressed that was reported.
+    /// Whether a reported key is still pressed.
     pub fn is_pressed(&self) -> bool {
         self.pressed.is_some()
     }
@@ -137,7 +137,7 @@ impl DtmfDetector {
         Some((self.coefficients.map(|coefficient| goertzel(&windowed, coefficient) * TONE_ENERGY), energy))
     }
 
-    /// Counts a block; returns the digit when its press is certain.
+    /// Counts a block; returns the digit when its press is confirmed.
     fn follow(&mut self, block: Block) -> Option<char> {
         let pair = match block {
             Block::Pair(pair) => Some(pair),
@@ -206,7 +206,7 @@ fn goertzel(pcm: &[f32; BLOCK], coefficient: f32) -> f32 {
     one * one + two * two - coefficient * one * two
 }
 
-/// The loudest tone of a group and its energy; `None` when another one of the group is not 6 dB below it.
+/// The loudest tone of a group and its energy; `None` when another tone of the group is less than 6 dB below it.
 fn loudest(tones: &[f32]) -> Option<(usize, f32)> {
     let (place, most) = tones.iter().copied().enumerate().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let rivals = tones.iter().enumerate().filter(|(other, tone)| *other != place && **tone * 4.0 > most);
@@ -232,23 +232,23 @@ const KEYS: [[char; GROUP]; GROUP] =
 const TONE_ENERGY: f32 = 3.0 / BLOCK as f32;
 /// A block at -42 dBov: a mean square of 67,748 under a window whose mean square is 3/8.
 const ENERGY_MIN: f32 = 67_748.0 * BLOCK as f32 * 0.375;
-/// The share of the energy that the two tones have at least: 1.5 % beside its frequency a tone loses 1.2 dB.
+/// Minimum share of the energy in the two tones: a tone that is 1.5 % off its frequency loses 1.2 dB.
 const SHARE_MIN: f32 = 0.72;
-/// The share of the energy that the frequencies below may have.
+/// Maximum share of the energy in the frequencies below the tones.
 const BELOW_MAX: f32 = 0.006;
-/// The column is at most 6 dB louder than the row; ITU-T Q.24 asks for 4 dB.
+/// The column is at most 6 dB louder than the row; ITU-T Q.24 requires 4 dB.
 const TWIST_MAX: f32 = 4.0;
 /// The row is at most 8 dB louder than the column (ITU-T Q.24).
 const REVERSE_TWIST_MAX: f32 = 6.31;
 /// From block to block the loudness changes by at most 2 dB.
 const CHANGE_MAX: f32 = 1.6;
-/// Tones with this share are on their frequencies and without noise.
+/// Two tones with this share are on their frequencies and without noise.
 const PURE_SHARE: f32 = 0.93;
-/// Blocks in a row that are a press when all of them are pure.
+/// Number of consecutive blocks that are a press when all of them are pure.
 const PURE_HITS: u8 = 3;
-/// Blocks in a row that are a press otherwise.
+/// Number of consecutive blocks that are a press otherwise.
 const HITS: u8 = 6;
-/// The share of the loudness of a press below which it is over.
+/// Below this share of its loudness a press is over.
 const SILENCE_SHARE: f32 = 0.063;
-/// Three blocks of silence end a press, or six of other audio: a gap in the tone does not.
+/// Three blocks of silence or six blocks of other audio end a press; a gap in the tone does not.
 const MISSES: u8 = 6;

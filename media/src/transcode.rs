@@ -1,9 +1,9 @@
 //! Transcodes one direction of a bridge whose sides have no common codec.
 //!
-//! Packets are played out in ticks of 20 ms, because a decoder needs every packet in order and in time. The
-//! frames are encoded again and sent with our own SSRC, sequence numbers and timestamps. Telephone events
-//! (RFC 4733) are not decoded: their packets are passed on at once with the other side's payload type and
-//! clock. Sides with a common codec are relayed and not transcoded.
+//! Packets are played out in ticks of 20 ms, because a decoder needs every packet in order and in time. The frames are
+//! encoded again and sent with our own SSRC, sequence numbers and timestamps. Telephone events (RFC 4733) are not
+//! decoded: their packets are passed on immediately with the receiver's payload type and clock. Sides with a common
+//! codec are relayed and not transcoded.
 
 use crate::codec::{Codec, CodecError, Encoder};
 use crate::playout::{Playout, PlayoutFigures, PlayoutFormats, Pulled};
@@ -108,7 +108,7 @@ impl Transcoder {
     pub fn receive(&mut self, now: Micros, packet: &RtpPacket<'_>) {
         let epoch = *self.epoch.get_or_insert(now + WAIT_US);
         if !self.is_running {
-            // The first tick comes when the first packet has waited long enough.
+            // The first tick is due when the first packet has waited long enough.
             self.next = (now.since(epoch) + WAIT_US).div_euclid(TICK_US);
             (self.is_running, self.idle) = (true, 0);
         }
@@ -154,7 +154,7 @@ impl Transcoder {
         self.out.take()
     }
 
-    /// Plays the receiver a beep of 600 ms in the audio that it is sent anyway.
+    /// Plays the receiver a beep of 600 ms in the audio that is sent to it in any case.
     pub fn beep(&mut self) {
         self.beep = samples(self.plan.send.1.sample_rate_hz(), BEEP_MS);
     }

@@ -1,4 +1,5 @@
-//! The memory that a leg's media session holds: described and answered, after a minute of packets, and after ten minutes.
+//! The memory that a leg's media session holds: described and answered, after a minute of packets, and after ten
+//! minutes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may stop where it fails")]
 
@@ -19,7 +20,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[test]
 fn a_leg_holds_a_few_kilobytes() {
     let config = Arc::new(SessionConfig::default());
-    // What the first leg of a process allocates for all is not counted.
+    // Allocations of the first leg for the whole process are not counted.
     drop(leg(&config, 1));
     let mut datagram = Vec::with_capacity(256);
     // The harness's own thread allocates now and then: the least of three is the leg's.

@@ -1,5 +1,5 @@
-//! No relayed packet allocates once a call is up, also with a trace, with SRTP, and of video: the whole path, from socket to
-//! socket.
+//! No relayed packet allocates once a call is up, also with a trace, with SRTP and for video: the complete path, from
+//! socket to socket.
 
 #![cfg(feature = "net")]
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]

@@ -1,11 +1,11 @@
-//! What a [`Wire`](crate::Wire) returns about datagrams, events and system calls.
+//! The information that a [`Wire`](crate::Wire) returns about datagrams, events and system calls.
 
 use std::net::SocketAddr;
 
 /// The kernel's information about one received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Where it came from.
+    /// Its source address.
     pub source: SocketAddr,
     /// Bytes in the buffer at the same position.
     pub len: usize,
@@ -49,7 +49,7 @@ pub struct IcmpError {
     pub unreachable: bool,
 }
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A socket has datagrams or errors.

@@ -5,7 +5,7 @@ use nix::libc;
 /// Space for the control messages of one datagram, or of an ICMP error with the address of the host that sent it.
 pub(crate) const CONTROL_BYTES: usize = 128;
 
-/// What the control messages of a received datagram contain.
+/// The content of the control messages of a received datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) stamp_us: Option<i64>,

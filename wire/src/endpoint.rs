@@ -14,20 +14,20 @@ pub struct Endpoint {
     local: SocketAddr,
     /// The socket's drop counter (`SO_RXQ_OVFL`) in the last packet; it wraps. Kept here for the owner.
     pub drops_seen: u32,
-    /// How many datagrams the next read asks for, see [`Pace`].
+    /// How many datagrams the next read requests, see [`Pace`].
     pub(crate) pace: Pace,
 }
 
-/// How many datagrams a read asks for.
+/// How many datagrams a read requests.
 ///
-/// The socket of a leg usually holds one packet, and a batch read of one packet costs more than a single read. A
-/// read therefore asks for one datagram. It asks for four times as many when the last read was full and the socket
-/// is ready again in the next turn.
+/// The socket of a leg usually holds one packet, and a batch read of one packet costs more than a single read. A read
+/// therefore requests one datagram. It requests four times as many when the last read was full and the socket is ready
+/// again in the next turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     turn: u32,
     asked: u8,
-    /// Whether as many datagrams came as were asked for.
+    /// Whether the last read returned as many datagrams as requested.
     was_full: bool,
 }
 
@@ -92,7 +92,7 @@ impl AsFd for Endpoint {
 }
 
 impl Pace {
-    /// How many datagrams to ask for in this turn, `most` at most.
+    /// How many datagrams to request in this turn, `most` at most.
     pub(crate) fn ask(&mut self, turn: u32, most: usize) -> usize {
         let goes_on = self.was_full && turn.wrapping_sub(self.turn) <= 1;
         let most = u8::try_from(most).unwrap_or(u8::MAX);
@@ -101,7 +101,7 @@ impl Pace {
         usize::from(self.asked)
     }
 
-    /// Records how many of the datagrams that were asked for came.
+    /// Records how many of the requested datagrams arrived.
     pub(crate) fn came(&mut self, came: usize) {
         self.was_full = came >= usize::from(self.asked);
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_socket_that_stays_ready_is_asked_for_more() {
         let mut pace = Pace::default();
-        // The turn, how many are asked for then, and how many come.
+        // The turn, the number requested then, and the number that arrives.
         for (turn, asked, came) in [
             (5, 1, 1),
             // A packet each twenty turns is one packet each time.

@@ -56,7 +56,7 @@ impl EpollWire {
         Ok(self.epoll.add(endpoint, EpollEvent::new(EpollFlags::EPOLLIN, token))?)
     }
 
-    /// Ceases to wait for `endpoint`; what waits in the socket stays there. Closing it also ends the wait.
+    /// Ceases to wait for `endpoint`; waiting datagrams stay in the socket. Closing it also ends the wait.
     ///
     /// # Errors
     /// It was not watched.
@@ -65,12 +65,12 @@ impl EpollWire {
     }
 
     /// Lets datagrams gather for `gather`, then waits for an event, `patience` at most from then on, rounded up to
-    /// milliseconds; without patience for as long as it takes. Returns the number of events.
+    /// milliseconds; without `patience` it waits without limit. Returns the number of events.
     ///
     /// `gather` is no longer than `patience`. The waker does not end it.
     ///
     /// # Errors
-    /// Only what a programmer's error could cause; a signal is no error.
+    /// Only errors that a bug in this program causes; a signal is not an error.
     pub(crate) fn wait(&mut self, patience: Option<Duration>, gather: Duration) -> io::Result<usize> {
         let gather = patience.map_or(gather, |patience| gather.min(patience));
         if !gather.is_zero() {
@@ -100,9 +100,9 @@ impl EpollWire {
         })
     }
 
-    /// Receives what waits in the socket into the buffers, and returns the number of datagrams.
+    /// Receives datagrams that wait in the socket into the buffers, and returns their number.
     ///
-    /// It need not be all: a socket with more is ready again at the next wait, and is then asked for more. Errors of
+    /// It need not receive all: a socket with more is ready again at the next wait, and is then read again. Errors of
     /// earlier sends are not returned, see [`EpollWire::unreachable`].
     pub(crate) fn receive(&mut self, endpoint: &mut Endpoint) -> usize {
         let most = endpoint.pace.ask(self.turn, BATCH);
@@ -112,7 +112,7 @@ impl EpollWire {
         count
     }
 
-    /// Like [`EpollWire::receive`]; fewer than [`BATCH`](crate::BATCH) datagrams are all that waited.
+    /// Like [`EpollWire::receive`]; a result below [`BATCH`](crate::BATCH) means that no more datagrams wait.
     pub(crate) fn drain(&mut self, endpoint: &Endpoint) -> usize {
         self.arrivals.clear();
         self.receiver.receive(endpoint, BATCH, &mut self.arrivals)
@@ -125,7 +125,7 @@ impl EpollWire {
         Some((arrival, datagram))
     }
 
-    /// The length of the datagram at `index` of those last received, and its whole buffer of
+    /// The length of the datagram at `index` of those last received, and its complete buffer of
     /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX) bytes.
     pub(crate) fn buffer(&mut self, index: usize) -> Option<(usize, &mut [u8])> {
         let len = self.arrivals.get(index)?.len;
@@ -133,7 +133,7 @@ impl EpollWire {
     }
 
     /// Sets the length of the datagram at `index` of those last received, at most
-    /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX); added bytes are those that its buffer has.
+    /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX); added bytes keep the content of its buffer.
     pub(crate) fn resize(&mut self, index: usize, len: usize) {
         if let Some(arrival) = self.arrivals.get_mut(index) {
             arrival.len = len.min(DATAGRAM_BYTES_MAX);
@@ -172,7 +172,7 @@ impl EpollWire {
         self.receiver.unreachable(endpoint)
     }
 
-    /// The system calls since the last time that this was asked.
+    /// The system calls since the last call of this function.
     pub(crate) fn take_calls(&mut self) -> Calls {
         Calls {
             wait: std::mem::take(&mut self.waits),

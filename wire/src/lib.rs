@@ -4,10 +4,10 @@
 //! A thread has one [`Wire`]. It waits for the thread's sockets ([`Endpoint`]), receives into buffers of its own,
 //! and sends from the same buffers. Nothing is allocated per datagram. The crate knows neither RTP nor sessions.
 //!
-//! There are two ways to the kernel ([`Io`]): `epoll.rs` and `ring.rs` (io_uring), chosen when a wire is opened.
+//! There are two kernel interfaces ([`Io`]): `epoll.rs` and `ring.rs` (io_uring), chosen when a wire is opened.
 //!
-//! This is the only crate with `unsafe`: the system calls that no safe wrapper covers stand in `system.rs`, the buffers that
-//! the kernel chooses from in `provided.rs`.
+//! This is the only crate with `unsafe`: the system calls that no safe wrapper covers are in `system.rs`, the buffers
+//! that the kernel chooses from in `provided.rs`.
 
 mod address;
 mod arrival;

@@ -1,4 +1,4 @@
-//! Datagrams that are queued to be sent with one system call, and what became of them.
+//! Datagrams that are queued to be sent with one system call, and their results.
 
 use nix::libc;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
@@ -90,7 +90,7 @@ impl Outgoing {
         None
     }
 
-    /// Takes all datagrams, which were submitted: what became of them, and their buffers.
+    /// Removes all datagrams, after they were submitted: returns their results, and passes their buffers to `give`.
     pub(crate) fn take(&mut self, mut give: impl FnMut(u16)) -> Sent {
         let mut sent = Sent::default();
         for place in self.places.iter().take(self.len) {
@@ -107,7 +107,7 @@ impl Outgoing {
     }
 }
 
-/// Datagrams of one system call at most.
+/// Maximum number of datagrams of one system call.
 const OUTGOING_MAX: usize = 64;
 
 // SAFETY: the pointers lead into the places themselves, which are on the heap and do not move, and into buffers that

@@ -26,7 +26,7 @@ pub(crate) struct Provided {
     uses: Box<[u8]>,
 }
 
-/// Memory on a page of its own, as the kernel asks for it.
+/// Memory on a page of its own, as the kernel requires.
 #[derive(Clone)]
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
@@ -47,8 +47,8 @@ impl Provided {
             uses: vec![0; usize::from(BUFFERS)].into_boxed_slice(),
         };
         let address = provided.entries.as_ptr().cast::<u8>() as u64;
-        // SAFETY: the entries lie on pages of their own, there are `BUFFERS` of them, a power of two, and they are freed
-        // when `provided` is dropped, which its owner does after the ring.
+        // SAFETY: the entries lie on pages of their own, there are `BUFFERS` of them, a power of two, and they are
+        // freed when `provided` is dropped, which its owner does after the ring.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
         (0..BUFFERS).for_each(|buffer| provided.add(buffer));
         provided.publish();
@@ -79,7 +79,7 @@ impl Provided {
     /// Shows the kernel the buffers that were given.
     pub(crate) fn publish(&self) {
         let base = self.entries.as_ptr().cast::<BufRingEntry>();
-        // SAFETY: `base` is the first entry of the registered ring, in which the tail stands, aligned. Only this thread
+        // SAFETY: `base` is the first entry of the registered ring, which contains the tail, aligned. Only this thread
         // writes the tail, and the kernel reads it atomically.
         unsafe {
             let tail = BufRingEntry::tail(base).cast_mut();
@@ -87,7 +87,7 @@ impl Provided {
         }
     }
 
-    /// A buffer of this program, from the head that the kernel wrote on; `None` for one that the kernel has.
+    /// A buffer of this program, beginning with the head that the kernel wrote; `None` for a buffer of the kernel.
     #[inline]
     pub(crate) fn buffer(&self, buffer: u16) -> Option<&[u8]> {
         let start = self.start(buffer)?;
@@ -113,8 +113,8 @@ impl Provided {
 
     fn add(&mut self, buffer: u16) {
         let index = usize::from(self.tail % BUFFERS);
-        // SAFETY: `index` is below `BUFFERS`, the number of entries, and `buffer` was checked by `uses` or comes from the
-        // range of all buffers. The kernel reads the entry after the tail was published.
+        // SAFETY: `index` is below `BUFFERS`, the number of entries, and `buffer` was checked by `uses` or comes from
+        // the range of all buffers. The kernel reads the entry after the tail was published.
         unsafe {
             let entry = self.entries.as_ptr().cast::<BufRingEntry>().add(index);
             let address = self.memory.as_ptr().cast::<u8>().add(usize::from(buffer) * STRIDE);
@@ -190,11 +190,11 @@ pub(crate) fn template() -> libc::msghdr {
     }
 }
 
-/// The group that receives name.
+/// The buffer group that receives specify.
 pub(crate) const GROUP: u16 = 1;
-/// Where a datagram begins in its buffer.
+/// The offset of a datagram in its buffer.
 pub(crate) const PAYLOAD: usize = HEAD_BYTES + NAME_BYTES + CONTROL_BYTES;
-/// Datagrams that wait for this program at most, a power of two; further ones wait in their sockets.
+/// Maximum number of datagrams that wait for this program, a power of two; further ones wait in their sockets.
 pub(crate) const BUFFERS: u16 = 1_024;
 const HEAD_BYTES: usize = 16;
 const STRIDE: usize = PAYLOAD + DATAGRAM_BYTES_MAX;

@@ -28,7 +28,7 @@ impl Receiver {
         }
     }
 
-    /// Receives what waits, `most` datagrams at most, and adds them to `arrivals`; returns how many came.
+    /// Receives waiting datagrams, `most` at most, and adds them to `arrivals`; returns their number.
     #[inline]
     pub(crate) fn receive(&mut self, endpoint: &Endpoint, most: usize, arrivals: &mut Vec<Arrival>) -> usize {
         let mut received = self.receive_into_buffers(endpoint, most);

@@ -1,9 +1,9 @@
-//! The wire of one thread with io_uring: datagrams arrive in provided buffers without a call for each, and many are sent
-//! with one call (`io_uring_setup(2)`, `io_uring_prep_recvmsg_multishot(3)`).
+//! The wire of one thread with io_uring: datagrams arrive in provided buffers without a call for each, and many are
+//! sent with one call (`io_uring_setup(2)`, `io_uring_prep_recvmsg_multishot(3)`).
 //!
 //! Every socket has one receive that stays (multishot). The kernel carries it out within a call of this thread
-//! (`DEFER_TASKRUN`): then it moves what waits in the sockets into buffers. A datagram that is sent on stays in its
-//! buffer until the call that submits it has returned.
+//! (`DEFER_TASKRUN`): then it moves waiting datagrams from the sockets into buffers. A datagram that is sent on stays
+//! in its buffer until the call that submits it has returned.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -42,7 +42,7 @@ pub(crate) struct RingWire {
     /// Sockets with datagrams or errors; the first `reported` of them are events of the last wait.
     ready: Vec<u32>,
     reported: usize,
-    /// Receives to begin again.
+    /// Sockets whose receive must be started again.
     due: Vec<u32>,
     waker: RawFd,
     is_waker_watched: bool,
@@ -69,7 +69,7 @@ struct Sockets {
     next: Box<[u16]>,
 }
 
-/// A socket and what arrived at it.
+/// A socket and the datagrams that arrived at it.
 #[derive(Clone, Copy, Debug)]
 struct Socket {
     token: u64,
@@ -137,7 +137,8 @@ impl RingWire {
         Ok(())
     }
 
-    /// See [`Wire::unwatch`](crate::Wire::unwatch). What arrived until now is returned by [`RingWire::drain`].
+    /// See [`Wire::unwatch`](crate::Wire::unwatch). Datagrams that arrived until now are returned by
+    /// [`RingWire::drain`].
     pub(crate) fn unwatch(&mut self, endpoint: &Endpoint) -> io::Result<()> {
         let watched = self.sockets.place(endpoint.fd()).filter(|place| {
             self.sockets.get(*place).is_some_and(|socket| std::mem::take(&mut socket.is_watched))
@@ -160,7 +161,7 @@ impl RingWire {
         places.iter().for_each(|place| self.forget_place(*place));
     }
 
-    /// See [`Wire::wait`](crate::Wire::wait). Gathering ends as soon as there are datagrams enough.
+    /// See [`Wire::wait`](crate::Wire::wait). Gathering ends as soon as there are enough datagrams.
     pub(crate) fn wait(&mut self, patience: Option<Duration>, gather: Duration) -> io::Result<usize> {
         self.release();
         self.is_woken = false;
@@ -208,7 +209,8 @@ impl RingWire {
         self.release();
         if let Some(place) = self.sockets.place(endpoint.fd()) {
             let is_watched = self.sockets.get(place).is_some_and(|socket| socket.is_watched);
-            // A receive that ended with the error of an earlier datagram is begun again, and reads what waits behind it.
+            // A receive that ended with the error of an earlier datagram is started again, and reads the datagrams
+            // after it.
             for _ in 0..CATCH_UPS_MAX {
                 if !is_watched || !self.catch_up(place) {
                     break;
@@ -295,7 +297,7 @@ impl RingWire {
         }
     }
 
-    /// Submits what is queued, lets the kernel receive, and waits for `want` completions, for `patience` at most.
+    /// Submits queued entries, lets the kernel receive, and waits for `want` completions, for `patience` at most.
     fn enter(&mut self, want: u32, patience: Option<Duration>) -> io::Result<()> {
         self.waits += 1;
         if !self.is_enabled {
@@ -343,8 +345,8 @@ impl RingWire {
         if is_news && !std::mem::replace(&mut socket.is_ready, true) {
             self.ready.push(place);
         }
-        // Without a buffer, after an error of an earlier datagram, or given up by the kernel because a queued error keeps
-        // the socket ready; any other error would come again at once.
+        // The receive continues when it had no buffer, after the error of an earlier datagram, and when the kernel
+        // ended it because a queued error keeps the socket ready. Any other error would occur again immediately.
         let may_go_on = matches!(errno, Errno::ENOBUFS | Errno::ECANCELED) || is_of_earlier(errno);
         if is_watched && !goes_on && (result >= 0 || may_go_on) {
             self.due.push(place);
@@ -375,7 +377,7 @@ impl RingWire {
         true
     }
 
-    /// Sends what is queued. The kernel carries out a send without waiting when it is submitted, and has then copied
+    /// Sends queued datagrams. The kernel carries out a send without waiting when it is submitted, and has then copied
     /// the datagram.
     fn submit_outgoing(&mut self) {
         if self.outgoing.is_empty() {
@@ -387,7 +389,7 @@ impl RingWire {
                 break;
             }
             let waits = self.waits;
-            // A failure leaves the rest for the next call; nothing but a programmer's error causes it.
+            // A failure leaves the rest for the next call; only a bug in this program causes one.
             let _ = self.enter(0, None);
             (self.waits, self.sends) = (waits, self.sends + 1);
         }
@@ -395,7 +397,8 @@ impl RingWire {
         self.provided.publish();
     }
 
-    /// Lets the kernel move what waits in a socket into buffers; returns whether there may be more although nothing came.
+    /// Lets the kernel move waiting datagrams of a socket into buffers; returns whether there may be more although none
+    /// arrived.
     fn catch_up(&mut self, place: u32) -> bool {
         if let Some(at) = self.due.iter().position(|due| *due == place) {
             self.due.swap_remove(at);
@@ -435,8 +438,8 @@ impl RingWire {
     }
 
     fn push(&mut self, entry: Entry) {
-        // SAFETY: what an entry points to outlives it: `template` and `outgoing` stay in their places until this wire is
-        // dropped, a place of `outgoing` is not used again before the entry was submitted, and the buffers that it
+        // SAFETY: what an entry points to outlives it: `template` and `outgoing` stay in their places until this wire
+        // is dropped, a place of `outgoing` is not used again before the entry was submitted, and the buffers that it
         // refers to are held until then.
         while !unsafe { system::push_entry(&mut self.ring, &entry) } {
             // The queue is full: the kernel takes it. As in `submit_outgoing`.
@@ -485,8 +488,8 @@ impl RingWire {
         });
     }
 
-    /// Begins receives again that have ended, but for those whose error is still to be reported: until the owner has read
-    /// it, the socket would be ready for it all the time.
+    /// Restarts receives that have ended, except those whose error is still to be reported: until the owner has read
+    /// it, the error would keep the socket ready.
     fn receive_again(&mut self) {
         for place in std::mem::take(&mut self.due) {
             if self.sockets.get(place).is_some_and(|socket| socket.has_error) {
@@ -546,7 +549,7 @@ impl Sockets {
     fn remove(&mut self, place: u32) {
         let Some(socket) = self.get(place) else { return };
         socket.is_watched = false;
-        // A receive that the kernel still has would be taken for that of the next socket there.
+        // A receive that the kernel still has would be mistaken for that of the next socket there.
         if !socket.is_armed {
             let fd = socket.fd;
             self.set(fd, 0);
@@ -626,7 +629,7 @@ const NONE: u16 = u16::MAX;
 const SUBMISSIONS: u32 = 1_024;
 /// As many as there are buffers, and some for each of several thousand sockets; the kernel keeps those beyond it.
 const COMPLETIONS: u32 = 8_192;
-/// So many datagrams end the gathering of further ones.
+/// Gathering ends at this number of datagrams.
 const ENOUGH: u32 = 12;
 /// Calls until everything queued is sent: the first one, and one for those queued again.
 const SUBMITS_MAX: usize = 4;
@@ -635,7 +638,7 @@ const CATCH_UPS_MAX: usize = 4;
 /// Calls until a receive has ended; one is enough.
 const CANCELS_MAX: usize = 100;
 const CANCEL_MAX: Duration = Duration::from_millis(10);
-/// What completions belong to: a receive is named by the place of its socket.
+/// The owner of a completion; a receive has the place of its socket.
 const WAKER: u64 = 1 << 62;
 const CANCEL: u64 = WAKER + 1;
 const SEND: u64 = 1 << 63;

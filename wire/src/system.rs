@@ -43,7 +43,7 @@ impl Note {
     }
 }
 
-/// Receives one datagram, or one entry of the error queue when `flags` asks for it. Does not block.
+/// Receives one datagram, or one entry of the error queue when `flags` requests it. Does not block.
 #[inline]
 pub(crate) fn receive_one(fd: RawFd, buffer: &mut [u8], note: &mut Note, flags: i32) -> Result<(), Errno> {
     let mut slice = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -108,16 +108,16 @@ pub(crate) fn send_many(
     usize::try_from(sent).map_err(|_| Errno::last())
 }
 
-/// What a call of io_uring waits for.
+/// The condition that ends a call of io_uring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// Completions; with none the call returns at once.
+    /// Completions; with none the call returns immediately.
     pub(crate) want: u32,
-    /// How long it waits at most; without it for as long as it takes.
+    /// The longest time that it waits; `None` means without limit.
     pub(crate) patience: Option<Duration>,
 }
 
-/// Submits `count` entries, lets the kernel carry out what is due, and waits; returns the number of entries that it took.
+/// Submits `count` entries, lets the kernel carry out due work, and waits; returns the number of entries that it took.
 pub(crate) fn enter_ring(ring: &IoUring, count: u32, wait: Wait) -> io::Result<usize> {
     /// `io_uring_getevents_arg`.
     #[repr(C)]
@@ -133,7 +133,7 @@ pub(crate) fn enter_ring(ring: &IoUring, count: u32, wait: Wait) -> io::Result<u
     });
     let address = time.as_ref().map_or(0, |time| std::ptr::from_ref(time) as u64);
     let argument = Argument { sigmask: 0, sigmask_len: 0, min_wait_us: 0, time: address };
-    // SAFETY: the argument has the layout that `EXT_ARG` stands for, without a mask of signals; it and the time that it
+    // SAFETY: the argument has the layout that `EXT_ARG` specifies, without a mask of signals; it and the time that it
     // points to outlive the call. The time has 64-bit fields, as `__kernel_timespec` has.
     unsafe { ring.submitter().enter(count, wait.want, GETEVENTS | EXT_ARG, Some(&argument)) }
 }
@@ -141,7 +141,7 @@ pub(crate) fn enter_ring(ring: &IoUring, count: u32, wait: Wait) -> io::Result<u
 /// Queues an entry; returns `false` when the queue is full.
 ///
 /// # Safety
-/// What the entry points to must be valid until it was submitted and carried out.
+/// All memory that the entry points to must be valid until the entry was submitted and carried out.
 pub(crate) unsafe fn push_entry(ring: &mut IoUring, entry: &squeue::Entry) -> bool {
     // SAFETY: the caller's promise.
     unsafe { ring.submission().push(entry) }.is_ok()

@@ -31,8 +31,7 @@ impl Waker {
         }
     }
 
-    /// Forgets that it was used. Call it *before* the queue is read, so that what is queued meanwhile wakes
-    /// the thread again.
+    /// Resets it. Call this *before* the queue is read, so that an entry queued meanwhile wakes the thread again.
     pub fn reset(&self) {
         let _ = self.event.read();
         self.pending.store(false, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The wire of one thread, with one of two ways to the kernel.
+//! The wire of one thread, through one of two kernel interfaces.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::epoll::EpollWire;
 use crate::ring::RingWire;
 use crate::waker::Waker;
 
-/// How a wire talks to the kernel.
+/// The kernel interface of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     /// `epoll`, with a call for each read and for the sends of each socket: every Linux.
@@ -46,7 +46,7 @@ impl Wire {
         }))
     }
 
-    /// Whether the kernel has what [`Io::IoUring`] needs: a datagram is received and sent back over it.
+    /// Checks that the kernel supports [`Io::IoUring`]: a datagram is received and sent back over it.
     ///
     /// # Errors
     /// Why not.
@@ -84,8 +84,8 @@ impl Wire {
         }
     }
 
-    /// Ceases to wait for `endpoint`. What arrived and was not received is returned by [`Wire::drain`], as long as this
-    /// wire alone has the socket.
+    /// Ceases to wait for `endpoint`. Datagrams that arrived and were not received are returned by [`Wire::drain`], as
+    /// long as this wire alone has the socket.
     ///
     /// # Errors
     /// It was not watched.
@@ -96,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// Ceases to wait for two sockets that are about to be closed, and sends what is queued.
+    /// Ceases to wait for two sockets that are about to be closed, and sends queued datagrams.
     pub fn forget(&mut self, endpoints: [&Endpoint; 2]) {
         match &mut self.0 {
             // Closing a socket ends its wait.
@@ -105,14 +105,14 @@ impl Wire {
         }
     }
 
-    /// Lets datagrams gather for `gather`, then waits for an event, `patience` at most from then on; without patience for
-    /// as long as it takes. Returns the number of events. `epoll` rounds up to milliseconds; io_uring ends the gathering
-    /// when there are datagrams enough.
+    /// Lets datagrams gather for `gather`, then waits for an event, `patience` at most from then on; without `patience`
+    /// it waits without limit. Returns the number of events. `epoll` rounds up to milliseconds; io_uring ends the
+    /// gathering when there are enough datagrams.
     ///
     /// `gather` is no longer than `patience`. The waker does not end it.
     ///
     /// # Errors
-    /// Only what a programmer's error could cause; a signal is no error.
+    /// Only errors that a bug in this program causes; a signal is not an error.
     pub fn wait(&mut self, patience: Option<Duration>, gather: Duration) -> io::Result<usize> {
         match &mut self.0 {
             Backend::Epoll(wire) => wire.wait(patience, gather),
@@ -128,9 +128,9 @@ impl Wire {
         }
     }
 
-    /// Receives what waits in the socket into the buffers, and returns the number of datagrams.
+    /// Receives datagrams that wait in the socket into the buffers, and returns their number.
     ///
-    /// It need not be all: a socket with more is ready again at the next wait, and is then asked for more. Errors of
+    /// It need not receive all: a socket with more is ready again at the next wait, and is then read again. Errors of
     /// earlier sends are not returned, see [`Wire::unreachable`].
     #[inline]
     pub fn receive(&mut self, endpoint: &mut Endpoint) -> usize {
@@ -140,7 +140,7 @@ impl Wire {
         }
     }
 
-    /// Like [`Wire::receive`]; fewer than [`BATCH`](crate::BATCH) datagrams are all that waited.
+    /// Like [`Wire::receive`]; a result below [`BATCH`](crate::BATCH) means that no more datagrams wait.
     pub fn drain(&mut self, endpoint: &Endpoint) -> usize {
         match &mut self.0 {
             Backend::Epoll(wire) => wire.drain(endpoint),
@@ -157,7 +157,7 @@ impl Wire {
         }
     }
 
-    /// The length of the datagram at `index` of those last received, and its whole buffer of
+    /// The length of the datagram at `index` of those last received, and its complete buffer of
     /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX) bytes.
     #[inline]
     pub fn buffer(&mut self, index: usize) -> Option<(usize, &mut [u8])> {
@@ -168,7 +168,7 @@ impl Wire {
     }
 
     /// Sets the length of the datagram at `index` of those last received, at most
-    /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX); added bytes are those that its buffer has.
+    /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX); added bytes keep the content of its buffer.
     pub fn resize(&mut self, index: usize, len: usize) {
         match &mut self.0 {
             Backend::Epoll(wire) => wire.resize(index, len),
@@ -186,7 +186,7 @@ impl Wire {
         }
     }
 
-    /// Sends what is queued, and returns the results of what was queued since the last time.
+    /// Sends queued datagrams, and returns the results of all datagrams queued since the last call.
     pub fn flush(&mut self) -> Sent {
         match &mut self.0 {
             Backend::Epoll(_) => Sent::default(),
@@ -210,7 +210,7 @@ impl Wire {
         }
     }
 
-    /// The system calls since the last time that this was asked.
+    /// The system calls since the last call of this function.
     pub fn take_calls(&mut self) -> Calls {
         match &mut self.0 {
             Backend::Epoll(wire) => wire.take_calls(),
@@ -219,7 +219,7 @@ impl Wire {
     }
 }
 
-/// What is sent to oneself to try io_uring.
+/// The datagram that is sent to this process to try io_uring.
 const TRIAL: &[u8; 5] = b"trial";
 const TRIAL_MAX: Duration = Duration::from_secs(1);
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::limits::DATAGRAM_BYTES_MAX;
 
-/// The way to the kernel that this module tests; `epoll` where the system does not offer the other one.
+/// The kernel interface that this module tests; `epoll` where the system does not offer the other one.
 fn io() -> Io {
     if !module_path!().contains("io_uring") {
         return Io::Epoll;
@@ -215,8 +215,8 @@ fn a_burst_in_one_socket_is_read_in_large_batches() {
     }
 }
 
-/// What arrived before a socket is no longer watched is drained from it, in order, together with what came later; another
-/// wire then has the socket.
+/// Datagrams that arrived before a socket is no longer watched are drained from it, in order, together with later ones;
+/// another wire then has the socket.
 #[test]
 fn a_socket_moves_to_another_wire_with_all_its_packets() {
     let ((_waker, mut first), (_other_waker, mut second)) = (open(), open());
@@ -248,7 +248,7 @@ fn a_socket_moves_to_another_wire_with_all_its_packets() {
     }
 }
 
-/// A socket that was forgotten and closed frees its port at once, and its descriptor may be that of another socket.
+/// A socket that was forgotten and closed frees its port immediately, and its descriptor may be that of another socket.
 #[test]
 fn a_forgotten_socket_frees_its_port() {
     let (_waker, mut wire) = open();
@@ -270,7 +270,7 @@ fn a_forgotten_socket_frees_its_port() {
     }
 }
 
-/// More datagrams than there are buffers: the rest waits in the sockets and comes afterwards.
+/// More datagrams than there are buffers: the rest waits in the sockets and arrives afterwards.
 #[test]
 fn more_datagrams_than_buffers_are_all_received() {
     let ((_waker, mut wire), phone) = (open(), phone());
@@ -358,7 +358,7 @@ fn a_closed_port_is_heard_and_does_not_cost_the_next_datagram() {
     assert_eq!(wire.drain(&sender), 1);
 }
 
-/// Sends at once what a wire may queue, and returns the numbers of sent and of failed datagrams.
+/// Sends datagrams, flushes those that the wire queued, and returns the numbers of sent and of failed ones.
 fn sent(wire: &mut Wire, endpoint: &Endpoint, to: SocketAddr, indices: &[u8]) -> (u32, u32) {
     let mut outcome = wire.send(endpoint, to, indices);
     outcome += wire.flush();

@@ -37,7 +37,7 @@ impl<'a> Choices<'a> {
         u64::from(self.u32()) | u64::from(self.u32()) << 32
     }
 
-    /// The next bytes: the two before them give their number, which is at most the number of bytes left.
+    /// The next bytes; the two bytes before them give their number, which is limited to the bytes left.
     pub fn bytes(&mut self) -> &'a [u8] {
         let len = usize::from(self.u16());
         let (bytes, rest) = self.rest.split_at(len.min(self.rest.len()));

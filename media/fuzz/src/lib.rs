@@ -1,7 +1,7 @@
 //! Properties that must hold for any bytes, as functions that panic when one does not.
 //!
-//! libFuzzer calls them (`targets/`), and so does `media/tests/integration/fuzz_targets.rs` on a stable compiler: with the
-//! inputs of `corpus/`, with mutations of them, and with random bytes.
+//! libFuzzer calls them (`targets/`), and so does `media/tests/integration/fuzz_targets.rs` on a stable compiler: with
+//! the inputs of `corpus/`, with mutations of them, and with random bytes.
 #![allow(dead_code, unreachable_pub, reason = "each of the two callers uses a part")]
 #![allow(
     clippy::expect_used,

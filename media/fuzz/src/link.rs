@@ -5,8 +5,8 @@ use sidetone_media::time::Micros;
 
 use super::choices::Choices;
 
-/// A payload found in a frame lies within the frame, and a complete frame gives the same result whatever came
-/// before it.
+/// A payload found in a frame lies within the frame, and a complete frame gives the same result regardless of earlier
+/// frames.
 pub fn link_layers(data: &[u8]) {
     let mut choices = Choices::new(data);
     let mut dissector = Dissector::new();

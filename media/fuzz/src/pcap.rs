@@ -7,8 +7,8 @@ use super::choices::Choices;
 /// The fields of a record that are compared.
 type Seen = (i64, u16, usize, u32);
 
-/// A file gives the same records when it is read at once, in pieces and in batches; reading ends, and never asks
-/// for more bytes than the limit.
+/// A file gives the same records when it is read in one piece, in several pieces and in batches. Reading ends, and
+/// never requests more bytes than the limit.
 pub fn pcap_reader(data: &[u8]) {
     let mut choices = Choices::new(data);
     let piece = usize::from(choices.byte()) + 1;

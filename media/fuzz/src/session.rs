@@ -28,8 +28,8 @@ impl TraceSink for Memory {
     }
 }
 
-/// Figures stay within their bounds for all inputs; packets that are folded one by one, and the replay of the trace, give the
-/// same report.
+/// Figures stay within their bounds for all inputs. Folding packets one by one, and replaying the trace, give the same
+/// report.
 pub fn media_session(data: &[u8]) {
     let (live, file) = play(data, false);
     assert_eq!(play(data, true), (live.clone(), file.clone()));
@@ -40,7 +40,7 @@ pub fn media_session(data: &[u8]) {
     assert_eq!(replayed.report, live);
 }
 
-/// The report of a leg and its trace; `one_by_one` folds packets as they come.
+/// The report of a leg and its trace; `one_by_one` folds each packet when it arrives.
 fn play(data: &[u8], one_by_one: bool) -> (Report, Vec<u8>) {
     let mut choices = Choices::new(data);
     let config = config(&mut choices);
@@ -220,7 +220,7 @@ impl Phone {
         datagram.resize(12 + packet.payload_len as usize, 0xd5);
         let disposition = leg.receive(self.now, self.source, &datagram);
         if self.one_by_one {
-            // A report contains all packets, also those that wait.
+            // A report contains all packets, including those not folded yet.
             let _ = leg.report_block(self.now);
         }
         disposition

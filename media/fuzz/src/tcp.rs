@@ -124,7 +124,8 @@ fn check_complete(reader: &Reader, segments: &[Given], direction: usize) {
     assert_eq!(stream.told, came, "direction {direction} from {}", stream.first);
 }
 
-/// The segments of a phone and a switch as a capture may hold them; and whether no input makes the reader skip a gap.
+/// The segments of a phone and a switch as a capture may hold them; and whether none of them makes the reader skip a
+/// gap.
 fn segments(choices: &mut Choices<'_>) -> (Vec<Given>, bool) {
     let first: [u32; 4] = std::array::from_fn(|_| choices.u32());
     let (mut segments, mut is_calm) = (Vec::<Given>::new(), true);
@@ -152,7 +153,7 @@ fn segments(choices: &mut Choices<'_>) -> (Vec<Given>, bool) {
                 given.len = 1 + usize::from(choices.byte()) * 5;
             }
             4 => (given.syn, given.len) = (true, usize::from(choices.byte() >> 4)),
-            // Sent again.
+            // A retransmission.
             5 => {
                 let back = 1 + usize::from(choices.byte());
                 let Some(earlier) = segments.len().checked_sub(back) else { continue };

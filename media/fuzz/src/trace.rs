@@ -5,7 +5,7 @@ use sidetone_media::trace::{MAGIC, Replay, Replayed};
 use super::choices::Choices;
 use super::session::check_report;
 
-/// A trace gives the same result when read at once and in pieces, reading ends, and the checks of every session
+/// A trace gives the same result when read in one piece and in several; reading ends, and the checks of every session
 /// hold.
 pub fn trace_reader(data: &[u8]) {
     let mut choices = Choices::new(data);

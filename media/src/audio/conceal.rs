@@ -135,7 +135,7 @@ fn most_alike<T: Copy + Into<f32>>(history: &[T], window: usize, lags: RangeIncl
     best.0
 }
 
-/// The lag at which the beginning of `pcm` is most similar to what follows it; also the similarity (one at
+/// The lag at which the beginning of `pcm` is most similar to the samples that follow it; also the similarity (one at
 /// most) and the mean square.
 pub(crate) fn most_alike_ahead(pcm: &[i16], window: usize, lags: RangeInclusive<usize>) -> (usize, f32, f32) {
     let window = window.min(pcm.len().saturating_sub(*lags.end()));

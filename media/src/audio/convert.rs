@@ -1,4 +1,4 @@
-//! Converts the sample rate of a whole recording when it is loaded: exact ratios, long filters.
+//! Converts the sample rate of a complete recording when it is loaded: exact ratios, long filters.
 //!
 //! Live audio is resampled in [`resample`](super::resample), with a filter of short delay.
 

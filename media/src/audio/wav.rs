@@ -62,8 +62,8 @@ enum Encoding {
 }
 
 impl<'a> Wav<'a> {
-    /// Finds the format and the samples. Unknown chunks are skipped. When the last chunk claims to be longer
-    /// than the file, as programs write that do not know the length yet, it ends at the end of the file.
+    /// Finds the format and the samples. Unknown chunks are skipped. A last chunk that claims to be longer than the
+    /// file ends at the end of the file: programs write such a length when they do not know it yet.
     ///
     /// # Errors
     /// When the file contains no audio that can be played.
@@ -191,14 +191,14 @@ pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
     header_of(rate_hz, 1, data_bytes)
 }
 
-/// The channels that a header of [`header_of`] names; `None` for another header.
+/// The number of channels in a header of [`header_of`]; `None` for another header.
 pub fn channels_in(header: &[u8; HEADER_LEN]) -> Option<u16> {
     let field = header.get(CHANNELS_AT..CHANNELS_AT + 2)?.try_into().ok()?;
     let channels = u16::from_le_bytes(field);
     (header.get(48..52) == Some(b"fmt ") && channels > 0).then_some(channels)
 }
 
-/// The same for this number of channels.
+/// The same as [`header`], for this number of channels.
 pub fn header_of(rate_hz: u32, channels: u16, data_bytes: u64) -> [u8; HEADER_LEN] {
     let block = channels.saturating_mul(2);
     let riff_bytes = data_bytes + (HEADER_LEN as u64 - 8);
@@ -248,7 +248,7 @@ fn fill(place: &mut [u8], bytes: &[u8]) {
 /// Length of [`header`]: the bytes before the first sample.
 pub const HEADER_LEN: usize = 80;
 
-/// The place of the number of channels in [`header_of`].
+/// The offset of the number of channels in [`header_of`].
 const CHANNELS_AT: usize = 58;
 
 /// `WAVE_FORMAT_EXTENSIBLE`.

@@ -28,9 +28,9 @@ impl Encoder {
         Ok(Encoder { codec, state })
     }
 
-    /// An encoder that continues like this one: a party that decoded this encoder's packets can receive the
-    /// other's from now on. `past` is the PCM encoded last. It is needed for Opus, whose state cannot be
-    /// copied: it is encoded again, so that the audio continues without a break.
+    /// An encoder that continues like this one: a party that decoded this encoder's packets can receive the packets of
+    /// the new one from now on. `past` is the PCM encoded last. Only Opus needs it, because its state cannot be copied:
+    /// the new encoder encodes `past` again, so that the audio continues without a break.
     ///
     /// # Errors
     /// When the codec refuses its own parameters.

@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// A decoded byte is encoded as itself again; µ-law has two zeros, of which the positive one is written.
+    /// A decoded byte is encoded to the same byte; of the two zeros of µ-law the positive one is written.
     #[test]
     fn bytes_survive_a_round_trip() {
         for byte in 0..=255_u8 {

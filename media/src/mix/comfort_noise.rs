@@ -1,14 +1,14 @@
-//! Comfort noise: what the parties hear while no one talks, at the level of the background that they heard before.
+//! Comfort noise: the audio that parties hear while no party talks, at the level of the background heard before.
 //!
-//! *Level law.* The background of a party is the average level of its frames from 300 ms after its last word on, in
-//! dB over about a third of a second; frames without audio do not count, and of codecs with memory only those count
-//! that were decoded together with the frames before them. The noise has the level of the loudest background among
-//! the parties that all others may hear: not muted, not on hold, not whispering. It follows by 20 dB a second, is
-//! at most [`LEVEL_MAX`], and there is none where that background is below [`LEVEL_MIN`], or where a party is
+//! *Level law.* The background of a party is the average level of its frames, in dB over about a third of a second,
+//! beginning 300 ms after its last word. Frames without audio do not count; for codecs with memory a frame counts only
+//! when it was decoded together with the frames before it. The noise has the level of the loudest background among the
+//! parties that all others may hear: not muted, not on hold, not whispering. It follows that level by 20 dB a second
+//! and is at most [`LEVEL_MAX`]. There is no noise when that background is below [`LEVEL_MIN`], or when a party is
 //! alone. While no party may be heard, the level stays.
 //!
-//! *Pauses.* A voice brings the background of its party along. So the noise is heard by listeners while no voice
-//! is, and by a party that talks while no other does. It fades in and out in the 5 ms in which voices do.
+//! *Pauses.* A voice includes the background of its party. So listeners hear the noise only while no voice is heard,
+//! and a party that talks hears it while no other party talks. It fades in and out within 5 ms, as voices do.
 //!
 //! *Samples* come from a generator of period 2^64 - 1 at each rate, so that nothing repeats, through a low pass of
 //! the first order at 2 kHz: the noise of rooms falls towards high frequencies. A tick makes them at the rates that
@@ -27,7 +27,7 @@ pub(super) struct Background {
 impl Background {
     /// Counts a frame that is no voice.
     pub(super) fn frame(&mut self, level: Level) {
-        // No audio came, or the codec's silence.
+        // No audio arrived, or only the codec's silence.
         if level <= Level::SILENCE {
             return;
         }
@@ -56,7 +56,7 @@ pub(super) struct ComfortNoise {
     frames: Frames,
 }
 
-/// Whose ears a frame is for.
+/// The kind of party that a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ear {
     /// A party whose voice is not heard.
@@ -66,8 +66,8 @@ pub(super) enum Ear {
 }
 
 impl ComfortNoise {
-    /// Starts a tick: `background` is the loudest background that may be heard, `None` when no party may be; the noise
-    /// `is_wanted` when there is another party to hear; `voices` are heard by all.
+    /// Starts a tick. `background` is the loudest background that may be heard, `None` when no party may be heard.
+    /// `is_wanted` is whether there is another party to hear. `voices` is the number of voices that all parties hear.
     pub(super) fn begin(&mut self, background: Option<Level>, is_wanted: bool, voices: usize) {
         if let Some(background) = background {
             let level = self.level.map_or(background, |level| {
@@ -117,7 +117,7 @@ impl ComfortNoise {
         }
     }
 
-    /// Whether such a party hears noise in this tick. A listener never does where a talker does not.
+    /// Whether this kind of party hears noise in this tick. When a talker hears none, a listener hears none either.
     fn is_heard(&self, ear: Ear) -> bool {
         let (was, is) = self.gate(ear);
         (was || is) && self.amplitude != (0.0, 0.0)
@@ -176,9 +176,9 @@ fn amplitude(level: Level) -> f32 {
 
 /// 2²³: half of the values of 24 bits.
 const HALF_RANGE: f32 = 8_388_608.0;
-/// Louder backgrounds are noise that should not be kept up.
+/// Louder backgrounds are a disturbance; comfort noise does not imitate them.
 const LEVEL_MAX: Level = Level(-500);
-/// A quieter background is not heard.
+/// Quieter backgrounds are inaudible.
 const LEVEL_MIN: Level = Level(-800);
 /// 20 dB a second.
 const LEVEL_STEP: i32 = 4;
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::audio::level;
 
-    /// The level of what an ear hears for so many ticks, in tenths of a decibel.
+    /// The level that this kind of party hears after this number of ticks, in tenths of a decibel.
     fn heard(noise: &mut ComfortNoise, ticks: usize, voices: usize, (ear, rate): (Ear, Rate)) -> Level {
         let mut all = Vec::new();
         for _ in 0..ticks {

@@ -42,7 +42,7 @@ impl Loudness {
         }
     }
 
-    /// Changes the gain. Automatic control that is switched on starts to measure anew.
+    /// Changes the gain. Switching automatic control on or off restarts its measurement.
     pub(super) fn set(&mut self, settings: Gain) {
         if settings.automatic != self.settings.automatic {
             (self.speech, self.frames, self.quiet, self.is_far) = (0.0, 0, 0, false);
@@ -118,11 +118,12 @@ const CUT_MAX: f32 = -18.0;
 const SPEECH_MIN: Level = Level(-500);
 /// Frames of speech that are 15 dB below its mean are the ends of words and do not count.
 const QUIET_SHARE: f32 = 0.031_6;
-/// After a second of such frames the party speaks more quietly: its level is measured anew.
+/// After one second of such frames the party speaks more quietly: the measurement of its level restarts.
 const QUIET_FRAMES: u8 = 50;
-/// A frame that is 10 dB above the mean is no syllable of it: the party speaks louder, and the mean follows soon.
+/// A frame 10 dB above the mean does not belong to speech of that level: the party speaks louder, and the mean follows
+/// soon.
 const LOUD_SHARE: f32 = 10.0;
-/// The frames that count then.
+/// Number of frames that the mean then keeps.
 const LOUD_FRAMES: u16 = 5;
 /// The mean is that of the last two seconds of speech.
 const MEAN_FRAMES: u16 = 100;

@@ -32,7 +32,7 @@ impl Grid {
         self.next = None;
     }
 
-    /// When the next tick is due; now when there was none yet.
+    /// When the next tick is due; immediately when none is scheduled yet.
     pub(super) fn next(&self) -> Micros {
         self.next.or(self.seen).unwrap_or(Micros(i64::MIN))
     }

@@ -127,8 +127,8 @@ impl Inbound {
         }
     }
 
-    /// Finds a key press in the audio of this tick, for a party without telephone events. What is loud enough for a
-    /// digit is decoded here and kept.
+    /// Finds a key press in the audio of this tick, for a party without telephone events. A frame that is loud enough
+    /// for a digit is decoded here and kept.
     pub(super) fn tone(&mut self, now: Micros) -> Option<char> {
         let tones = self.tones.as_mut()?;
         let is_quiet = match self.playout.peek(now) {
@@ -184,8 +184,8 @@ impl Inbound {
         }
     }
 
-    /// Whether a key is pressed. Nothing of the party is heard then: neither the tone that some phones send
-    /// besides their events, nor concealment for a lost part of it.
+    /// Whether a key is pressed. The party is not heard then: neither the tone that some phones send besides their
+    /// events, nor concealment for a lost part of it.
     pub(super) fn is_pressing(&self, now: Micros) -> bool {
         self.pressed_until.is_some_and(|until| now < until)
     }
@@ -240,7 +240,7 @@ fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
 
 /// Quieter audio, below -42 dBov, has no digits.
 const TONES_POWER_MIN: u64 = 67_748;
-/// Packets of a key come every 20 to 50 ms.
+/// Packets of a key arrive every 20 to 50 ms.
 const PRESSED_US: i64 = 60_000;
 /// 100 ms.
 const LOOKS_EVERY: u8 = 5;

@@ -13,7 +13,7 @@ use super::rate::FRAME_MAX;
 use super::stream::{Coding, Source, Stream};
 use super::words::SeatError;
 
-/// What a seat is sent in this tick.
+/// The audio that a seat is sent in this tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     /// No packet.

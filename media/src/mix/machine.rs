@@ -1,4 +1,4 @@
-//! The public face of a mix for its driver: seats, packets in, ticks, packets and events out.
+//! The interface of a mix for its driver: seats, packets in, ticks, packets and events out.
 
 use std::collections::HashMap;
 
@@ -52,26 +52,26 @@ pub struct Mix {
     datagram: Vec<u8>,
 }
 
-/// Where the frames of a mix go.
+/// The destination of a mix's frames.
 pub(super) struct Recording {
     pub(super) sink: Box<dyn FrameSink>,
     pub(super) channels: Channels,
 }
 
-/// What a recording has on its channels.
+/// The content of a recording's channels.
 pub(super) enum Channels {
-    /// The whole mix on one.
+    /// One channel: the complete mix.
     Mix,
-    /// These seats alone, on the left and on the right.
+    /// Two channels: these two seats alone, left and right.
     Seats([SeatKey; 2]),
-    /// The seats that are on the left, and all others.
+    /// Two channels: the seats marked as left, and all others.
     Sides,
 }
 
 impl Mix {
     /// Seats of a mix: a little more than two cores can be expected to carry.
     pub const SEATS_MAX: usize = 4_096;
-    /// How many parties are heard at once: the loudest of those that talk.
+    /// Maximum number of parties heard at the same time: the loudest of those that talk.
     pub const SPEAKERS_MAX: usize = SPEAKERS_MAX;
 
     /// A mix without seats.
@@ -175,8 +175,8 @@ impl Mix {
         self.events.take()
     }
 
-    /// When [`Mix::tick`] is to be called; a time in the past means at once. `None` while no seat is sent
-    /// audio and nothing is recorded: such a mix costs nothing.
+    /// When [`Mix::tick`] is to be called; a time in the past means immediately. `None` while no seat is sent audio and
+    /// no seat is recorded: such a mix costs nothing.
     pub fn next_tick(&self) -> Option<Micros> {
         self.is_active.then(|| self.grid.next())
     }
@@ -196,7 +196,7 @@ impl Mix {
         }
     }
 
-    /// Maps what a seat is to hear to a source of this mix.
+    /// Maps the audio chosen for a seat to a source of this mix.
     pub(super) fn source(&mut self, hears: &Hears) -> Option<Source> {
         match hears {
             Hears::Mix => Some(Source::Mix),

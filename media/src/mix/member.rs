@@ -1,4 +1,4 @@
-//! One seat: its inbound audio, whether it talks, and what it is sent.
+//! One seat: its inbound audio, whether it talks, and the audio sent to it.
 
 use super::comfort_noise::Background;
 use super::gain::Loudness;
@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub(super) formats: Formats,
     pub(super) coding: Coding,
     pub(super) muted: bool,
-    /// What it hears when no clip plays; `None` for nothing.
+    /// The source that it hears when no clip plays; `None` for no audio.
     pub(super) source: Option<Source>,
     pub(super) inbound: Inbound,
     pub(super) talk: Talk,
@@ -27,12 +27,12 @@ pub(super) struct Member {
     pub(super) loudness: Loudness,
     /// The only seat that hears it; `None` for all.
     pub(super) whispers_to: Option<SeatKey>,
-    /// Whether it is on the left channel of a recording with two.
+    /// Whether it is on the left channel of a two-channel recording.
     pub(super) left: bool,
     /// Whether it is among the parties that are decoded in this tick.
     pub(super) chosen: bool,
-    /// Whether it hears something else than the sum in this tick: its own audio is in the sum, or another party
-    /// whispers to it.
+    /// Whether it hears audio other than the sum in this tick: its own audio is in the sum, or another party whispers
+    /// to it.
     pub(super) hears_apart: bool,
     pub(super) line: Line,
     pub(super) sender: Sender,
@@ -116,13 +116,13 @@ impl Member {
         !self.muted && self.formats.speaks && !waits
     }
 
-    /// The background that all others hear of it; `None` when it is not heard by all.
+    /// The party's background, as all others hear it; `None` when not all others hear the party.
     pub(super) fn public_background(&self) -> Option<Level> {
         let is_public = self.may_be_heard() && self.whispers_to.is_none();
         self.background.level().filter(|_| is_public)
     }
 
-    /// What it is to be sent in this tick.
+    /// The audio to send to it in this tick.
     pub(super) fn wants(&self) -> Want {
         match (self.formats.hears, self.source, self.has_clips()) {
             (false, ..) | (true, None, false) => Want::Nothing,

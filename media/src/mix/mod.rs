@@ -19,7 +19,7 @@
 //! *Cost.* For each packet of a silent party the mix reads its level and copies a payload that all listeners
 //! share. Each of the at most 16 parties that are heard costs one decoding and one encoding.
 //!
-//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at once, 64 clips per queue, 8 music clips.
+//! *Bounds*: [`Mix::SEATS_MAX`] seats, [`Mix::SPEAKERS_MAX`] heard at the same time, 64 clips per queue, 8 music clips.
 
 mod comfort_noise;
 mod command;

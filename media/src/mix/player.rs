@@ -131,7 +131,7 @@ impl Announcer {
         self.player.is_idle() && self.share == ramp::WHOLE
     }
 
-    /// Plays the tick over `pcm`, whose loudness goes to `lowered` while a clip plays.
+    /// Plays the tick over `pcm`; while a clip plays, the loudness of `pcm` moves to `lowered`.
     pub(super) fn speak(
         &mut self,
         seat: SeatKey,

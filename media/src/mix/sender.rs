@@ -35,8 +35,8 @@ impl Sender {
         self.base = self.base.wrapping_add(at.wrapping_sub(self.timestamp(position)));
     }
 
-    /// The header of the packet that begins at `position` and lasts `units`, both counted in [`UNIT_MS`]. The
-    /// marker is set when nothing was sent just before (RFC 3551 §4.1).
+    /// The header of the packet that begins at `position` and lasts `units`, both counted in [`UNIT_MS`]. The marker is
+    /// set when no packet was sent just before (RFC 3551 §4.1).
     pub(super) fn header(&mut self, position: u64, units: u64) -> [u8; 12] {
         let marker = self.ended != Some(position);
         self.ended = Some(position + units);

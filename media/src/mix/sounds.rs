@@ -129,7 +129,7 @@ impl Sounds {
         match (source, self.voices.of(seat, rate)) {
             (Source::Mix, Some(own)) => {
                 self.sum.without(rate, own, pcm);
-                // Where another voice goes on, this party hears what a listener hears.
+                // While another voice continues, this party hears the noise of a listener.
                 let listens = self.voices.ends(seat) && self.voices.public_count() > 0;
                 self.noise.add(if listens { Ear::Listener } else { Ear::Talker }, rate, pcm);
             }

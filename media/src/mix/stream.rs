@@ -8,7 +8,7 @@ use super::sender::UNIT_MS;
 use super::words::SeatError;
 use crate::codec::{Codec, Encoder};
 
-/// What a seat hears when no clip plays for this seat.
+/// The audio that a seat hears when no clip plays for this seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// All other parties.

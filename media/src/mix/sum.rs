@@ -6,11 +6,11 @@
 
 use super::rate::{ByRate, FRAME_MAX, Frames, Rate};
 
-/// The whole mix of one tick.
+/// The complete mix of one tick.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     totals: Box<ByRate<Total>>,
-    /// What a party that does not speak hears.
+    /// The audio for a party that does not speak.
     heard: Frames,
 }
 
@@ -41,17 +41,17 @@ impl Sum {
         limit(&self.totals.get(rate).0, self.heard.at_mut(rate));
     }
 
-    /// What a party that does not speak hears, to add to it after [`Sum::finish`].
+    /// The audio for a party that does not speak; more can be added to it after [`Sum::finish`].
     pub(super) fn heard_mut(&mut self, rate: Rate) -> &mut [i16] {
         self.heard.at_mut(rate)
     }
 
-    /// What a party that does not speak hears; before [`Sum::finish`] that of the previous tick.
+    /// The audio for a party that does not speak; before [`Sum::finish`] that of the previous tick.
     pub(super) fn heard(&self, rate: Rate) -> &[i16] {
         self.heard.at(rate)
     }
 
-    /// What the party whose samples are `own` hears.
+    /// Writes the audio for the party whose samples are `own`.
     pub(super) fn without(&self, rate: Rate, own: &[i16], pcm: &mut [i16]) {
         self.without_all(rate, std::iter::once(own), pcm);
     }

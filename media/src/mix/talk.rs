@@ -1,9 +1,9 @@
 //! Whether a party talks: its level compared with its own noise; starts fast and ends slowly.
 //!
-//! There are two decisions. *Voiced* starts at once with the first frame over the threshold and selects what
-//! is decoded and mixed, so that no first syllable is cut. *Talking* is what users see: it starts when three
-//! of five frames were voice (60 to 100 ms), so that a keyboard click does not show as talking. Both end 600
-//! ms after the last frame over the threshold, which covers the pauses between words.
+//! There are two decisions. *Voiced* starts immediately with the first frame over the threshold and selects the parties
+//! that are decoded and mixed, so that no first syllable is cut. *Talking* is the state shown to users: it starts when
+//! three of five frames were voice (60 to 100 ms), so that a keyboard click does not show as talking. Both end 600 ms
+//! after the last frame over the threshold, which covers the pauses between words.
 
 use crate::audio::level;
 
@@ -33,7 +33,7 @@ pub(super) struct Talk {
     /// Frames until silence ends the talking.
     hangover: u8,
     talking: bool,
-    /// The level that speakers are ranked by: rises at once, falls slowly.
+    /// The level by which speakers are ranked: rises immediately, falls slowly.
     loudness: Level,
 }
 
@@ -77,7 +77,7 @@ impl Talk {
         self.voice & 1 == 1
     }
 
-    /// Whether the last word has died away: 300 ms after the last frame over the threshold.
+    /// Whether the last word has ended: 300 ms after the last frame over the threshold.
     pub(super) fn is_pause(&self) -> bool {
         self.hangover <= HANGOVER_FRAMES / 2
     }

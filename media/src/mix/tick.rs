@@ -152,7 +152,7 @@ impl Mix {
         }
     }
 
-    /// A line that starts without earlier audio.
+    /// A line without earlier audio.
     fn fresh(&mut self, want: Want, coding: Coding) -> Line {
         match want {
             Want::Nothing => Line::Idle,
@@ -251,7 +251,7 @@ impl Mix {
             };
             sounds.write(*key, source, coding.rate, pcm);
             let mut alike = !*hears_apart || source != Source::Mix;
-            // The prompts come second: the sound is lowered under them, and not they under the sound.
+            // The prompts come second: they lower the sound, and the sound does not lower them.
             for clips in [sound, announcer] {
                 let Some(playing) = clips else { continue };
                 let lowered = if source == Source::Mix { ramp::WHOLE / 4 } else { 0 };

@@ -123,8 +123,8 @@ impl Voices {
         self.heard.iter().any(|voice| voice.seat == seat)
     }
 
-    /// The seats that hear something else than the sum in this tick: those whose voice is in it, and those that hear
-    /// a whisper.
+    /// The seats that hear audio other than the sum in this tick: those whose voice is in it, and those that hear a
+    /// whisper.
     pub(super) fn apart(&self) -> impl Iterator<Item = SeatKey> {
         self.heard.iter().map(|voice| voice.to.unwrap_or(voice.seat))
     }
@@ -134,5 +134,5 @@ impl Voices {
     }
 }
 
-/// Voices heard at once: listeners cannot tell seventeen voices apart, and each costs a decoding.
+/// Voices heard at the same time: listeners cannot tell seventeen voices apart, and each costs a decoding.
 pub(super) const SPEAKERS_MAX: usize = 16;

@@ -16,7 +16,7 @@ pub struct MixId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeatKey(pub u64);
 
-/// What SDP settled for one seat.
+/// The formats that SDP negotiated for one seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formats {
     /// The codecs that the party may send, each with its payload type.
@@ -37,7 +37,7 @@ pub struct Formats {
     pub speaks: bool,
 }
 
-/// What a seat hears while no clip plays for this seat.
+/// The audio that a seat hears while no clip plays for this seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hears {
     /// All other parties.
@@ -50,7 +50,7 @@ pub enum Hears {
     Silence,
 }
 
-/// How loud the party of a seat is for the others.
+/// Loudness of a seat's party as the others hear it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gain {
     /// A fixed gain in decibels, from -[`Gain::DECIBELS_MAX`] to [`Gain::DECIBELS_MAX`]; with automatic control it is
@@ -68,11 +68,11 @@ impl Gain {
 /// A new seat.
 #[derive(Clone, Debug)]
 pub struct Seat {
-    /// What SDP settled.
+    /// The negotiated formats.
     pub formats: Formats,
     /// Whether it is muted: no other party hears it.
     pub muted: bool,
-    /// What it hears.
+    /// The audio that it hears.
     pub hears: Hears,
     /// Seed of its SSRC, first sequence number and first timestamp.
     pub seed: u64,
@@ -85,7 +85,7 @@ pub enum SeatCommand {
     Format(Box<Formats>),
     /// Changes its loudness.
     Gain(Gain),
-    /// Changes what it hears.
+    /// Changes the audio that it hears.
     Hear(Hears),
     /// Puts its audio on the left channel of a recording by [`MixCommand::RecordChannels`], or on the right.
     Left(bool),
@@ -118,14 +118,14 @@ pub enum MixCommand {
     /// Plays this clip to all seats that hear the mix and to the recording, in place of an earlier one and beside the
     /// clips of [`MixCommand::Play`].
     PlaySound(Arc<Clip>),
-    /// Sends every frame of the whole mix to this sink, which replaces an earlier one.
+    /// Sends every frame of the complete mix to this sink, which replaces an earlier one.
     Record(Box<dyn FrameSink>),
     /// Sends every frame of the mix on two channels to this sink, which replaces an earlier one: seats that are
     /// [`SeatCommand::Left`] on the left, all others on the right, and clips for all seats on both.
     RecordChannels(Box<dyn FrameSink>),
     /// Sends the audio of two seats to this sink, each on a channel of its own; it replaces an earlier one.
     RecordSides {
-        /// Receives frames of two channels, sample by sample in turn.
+        /// Receives frames of two channels, interleaved sample by sample.
         sink: Box<dyn FrameSink>,
         /// The seats of the left and the right channel; a seat that does not exist is silent.
         sides: [SeatKey; 2],
@@ -150,14 +150,15 @@ impl fmt::Debug for MixCommand {
     }
 }
 
-/// Receives the frames of a whole mix, or of two seats; it must not block.
+/// Receives the frames of a complete mix, or of two seats; it must not block.
 pub trait FrameSink: Send {
-    /// Takes the 20 ms that began at `at`, mono at 16 kHz or two channels in turn, also when silent. Returns `false`
-    /// when the sink has ended, as on a full disk: the mix then drops it and reports [`MixEvent::RecordingEnded`].
+    /// Takes the 20 ms that began at `at`, mono at 16 kHz or two interleaved channels, also when silent. Returns
+    /// `false` when the sink has ended, as on a full disk: the mix then drops it and reports
+    /// [`MixEvent::RecordingEnded`].
     fn frame(&mut self, at: Micros, pcm_16k: &[i16]) -> bool;
 }
 
-/// What happened in a mix.
+/// An event of a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MixEvent {
     /// The party of a seat pressed a key.
@@ -174,7 +175,7 @@ pub enum MixEvent {
         /// The token of the command.
         token: u64,
     },
-    /// The recording's sink ended by itself.
+    /// The recording's sink ended without a command.
     RecordingEnded,
     /// The party of a seat began to talk, or stopped.
     Talking {
@@ -191,7 +192,7 @@ pub enum SeatError {
     /// A codec refused its own parameters.
     #[error("set up a codec of the seat")]
     Codec(#[from] CodecError),
-    /// The mix has as many seats as it may.
+    /// The mix has the maximum number of seats.
     #[error("the mix is full")]
     Full,
     /// The codec's sample rate is not 8, 16 or 48 kHz.

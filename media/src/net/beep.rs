@@ -1,9 +1,9 @@
-//! A short beep written over audio that is relayed anyway: no separate stream, no allocation, no additional
+//! A short beep written over audio that is relayed in any case: no separate stream, no allocation, no additional
 //! packet.
 
 use super::payload::{PCMA, PCMU, payload};
 
-/// The rest of a beep.
+/// The remaining part of a beep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beep {
     /// Samples still to be written.

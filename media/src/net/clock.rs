@@ -51,7 +51,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Whether a packet with this stamp may have come after the sample; one without a stamp may.
+    /// Whether a packet with this stamp may have arrived after the sample; true for a packet without a stamp.
     fn is_behind(&self, stamp_us: Option<i64>) -> bool {
         stamp_us.is_none_or(|stamp_us| stamp_us > self.wall_us)
     }
@@ -81,7 +81,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// No reading: the first packet has the clocks read.
+    /// No valid reading: the first packet causes one.
     pub(super) fn new(last: Sample) -> Self {
         Readings { last, uses: USES_MAX }
     }
@@ -91,7 +91,7 @@ impl Readings {
         self.last
     }
 
-    /// Has the clocks read again for the next packet: at the start of a turn, so that no reading is older.
+    /// Causes a new reading for the next packet. Call it at the start of a turn, so that no older reading is used.
     pub(super) fn expire(&mut self) {
         self.uses = USES_MAX;
     }

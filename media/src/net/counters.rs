@@ -29,8 +29,7 @@ pub struct Counters {
     pub mixing: MixingCounts,
     /// Accepted datagrams of legs in a mix or with transcoding: RTP was played out, RTCP was not forwarded.
     pub mixed: u64,
-    /// Notices dropped because the switch did not take them; never a
-    /// [`Notice::Closed`](super::Notice::Closed).
+    /// Notices dropped because the switch did not read them in time; never a [`Notice::Closed`](super::Notice::Closed).
     pub notices_dropped: u64,
     /// Datagrams generated here that the system refused to send.
     pub originate_errors: u64,
@@ -58,7 +57,7 @@ pub struct Counters {
     pub system_calls: u64,
     /// How late the ticks of mixes were.
     pub ticks: TickCounts,
-    /// Datagrams whose payload type has no number on the other side.
+    /// Datagrams whose payload type has no number at the peer.
     pub unmapped: u64,
     /// ICMP "unreachable" errors for RTP that was sent to a party.
     pub unreachable: u64,
@@ -117,7 +116,7 @@ impl MixingCounts {
 /// How late the ticks of mixes began, since the relay was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickCounts {
-    /// For each bound in microseconds, ticks that were no later than it and later than the one before.
+    /// For each bound in microseconds, the ticks that were later than the previous bound and not later than this one.
     pub late: [(u64, u64); LATE_BOUNDS_US.len()],
     /// Ticks that were later than the last bound.
     pub later: u64,

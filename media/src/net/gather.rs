@@ -26,7 +26,7 @@ impl Gather {
 
     /// Takes the number of packets that a turn received, and returns the pause before the next wait.
     ///
-    /// A turn that found enough packets is followed by none: under load packets gather while others are relayed.
+    /// No pause follows a turn that found enough packets: under load, packets gather while others are relayed.
     pub(super) fn after_turn(&mut self, now: Micros, packets: u32) -> Duration {
         self.packets = self.packets.saturating_add(packets);
         let passed_us = now.since(self.since);
@@ -38,7 +38,7 @@ impl Gather {
     }
 }
 
-/// The time in which [`ENOUGH`] packets come, [`PAUSE_US_MAX`] at most.
+/// The time in which [`ENOUGH`] packets arrive, [`PAUSE_US_MAX`] at most.
 fn pause_us(packets: i64, passed_us: i64) -> i64 {
     if packets.saturating_mul(1_000_000) < FROM_PPS * passed_us {
         return 0;
@@ -48,7 +48,7 @@ fn pause_us(packets: i64, passed_us: i64) -> i64 {
 
 /// Packets a second from which on they gather.
 const FROM_PPS: i64 = 10_000;
-/// So many packets make a wake-up cheap.
+/// Number of packets that justify a wake-up.
 const ENOUGH: u32 = 12;
 /// The longest delay that gathering adds to a packet, without the timer's own slack of 0.05 ms.
 const PAUSE_US_MAX: i64 = 500;

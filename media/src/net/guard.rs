@@ -62,14 +62,14 @@ impl Guard {
         ip.is_loopback() || ip == local || self.own.contains(&ip)
     }
 
-    /// Whether an open port of this relay receives what is sent to an own address.
+    /// Whether an open port of this relay receives packets sent to an own address.
     fn is_open(&self, to: SocketAddr) -> bool {
         let (port, ip) = (to.port(), to.ip().to_canonical());
         let has = |words: &[AtomicU64]| {
             let word = words.get(word_of(port)).map_or(u64::MAX, |word| word.load(Ordering::Relaxed));
             word & (1 << (port % 64)) != 0
         };
-        // What is bound to one address receives nothing for the others of this host.
+        // A socket bound to one address receives no packets for the other addresses of this host.
         let is_reached = self.bind.is_unspecified() || ip == self.bind.to_canonical();
         has(&self.open) && (is_reached || has(&self.elsewhere))
     }
@@ -131,7 +131,7 @@ mod tests {
         assert!(allows(party, 10_050) && allows(party, 10_051));
         assert!(!allows(bind, 10_050) && !allows(bind, 10_051));
 
-        // The address of a port that is bound elsewhere is not stored, so that no own address is a target.
+        // The address of a port bound to another address is not stored, so no own address is allowed as a target.
         guard.opened(second, 10_060);
         assert!(!allows(second, 10_060) && !allows(party, 10_060));
         guard.closed(10_060);

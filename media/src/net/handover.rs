@@ -37,7 +37,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// An inbox and an alarm: the side for the other workers, and the receiving end.
+    /// An inbox with its alarm: the half for the other workers, and the receiving end.
     pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
         let (inbox, handed) = bounded(HANDOVERS_MAX);
         Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
@@ -68,8 +68,8 @@ impl Handovers {
         Handovers { away: HashMap::new(), outboxes, queued: 0 }
     }
 
-    /// Whether so many messages are queued that no further orders are taken. Messages of other workers are
-    /// always taken, so that workers cannot block each other.
+    /// Whether so many messages are queued that no further orders are accepted. Messages of other workers are always
+    /// accepted, so that workers cannot block each other.
     pub(super) fn is_full(&self) -> bool {
         self.queued >= QUEUED_MAX
     }
@@ -110,7 +110,7 @@ impl Handovers {
         handovers.find_map(|handover| if let Handover::Leg(leg) = handover { Some(leg) } else { None })
     }
 
-    /// Routes a command to a leg that may be elsewhere; gives it back when the leg is here.
+    /// Routes a command to a leg that may be elsewhere; returns the command when the leg is here.
     pub(super) fn route(&mut self, id: PortId, command: Command) -> Option<Command> {
         let workers = self.outboxes.len();
         let Some(away) = self.away.get_mut(&id) else { return Some(command) };
@@ -140,7 +140,7 @@ impl Handovers {
         None
     }
 
-    /// Hands a leg of this worker to the worker at which this command of it runs.
+    /// Hands a leg of this worker to worker `at`, where this command for the leg runs.
     pub(super) fn lend(&mut self, leg: Box<Leg>, at: usize, command: Command) {
         let id = leg.id;
         self.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
@@ -148,7 +148,7 @@ impl Handovers {
         self.push(at, Handover::Command(id, command));
     }
 
-    /// Hands a leg that was called back to its home.
+    /// Hands a recalled leg to its home.
     pub(super) fn return_home(&mut self, leg: Box<Leg>) {
         self.push(leg.id.worker(), Handover::Leg(leg));
     }
@@ -189,5 +189,5 @@ pub(super) fn worker_of(mix: MixId, workers: usize) -> usize {
 
 /// Messages from other workers that wait for one worker.
 const HANDOVERS_MAX: usize = 8_192;
-/// Messages and held commands before no further orders are taken.
+/// Messages and held commands from which on no further orders are accepted.
 const QUEUED_MAX: usize = 8_192;

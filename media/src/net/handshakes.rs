@@ -1,7 +1,7 @@
-//! The thread of the DTLS handshakes. A handshake takes milliseconds of cryptography, during which a worker would send
-//! no packet of its other legs.
+//! The thread of the DTLS handshakes. A handshake takes milliseconds of cryptography; in a worker it would delay the
+//! packets of all other legs.
 //!
-//! Workers pass datagrams here and get back what the handshake gives out, as a command to the leg.
+//! Workers pass datagrams to this thread and receive the output of the handshake as a command to the leg.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) struct Handshakes {
     certificate: Certificate,
     workers: Vec<Inbox>,
     legs: HashMap<PortId, Leg>,
-    /// How many of the legs are of each source.
+    /// Number of handshakes of each source.
     sources: HashMap<IpAddr, usize>,
     /// When the next timer of a leg is due, or earlier.
     next: Option<Instant>,
@@ -39,7 +39,7 @@ pub(super) struct Handshakes {
 /// The handshake of a leg.
 struct Leg {
     round: u32,
-    /// The source that it counts for.
+    /// The source under which it is counted.
     source: IpAddr,
     handshake: Handshake,
 }
@@ -85,7 +85,7 @@ impl Handshakes {
     }
 
     fn begin(&mut self, now: Instant, port: PortId, begin: &Begin) {
-        // One of the same leg before is forgotten, and its place is free.
+        // Drops an earlier handshake of the same leg, which frees its place.
         self.end(port);
         let source = source_of(begin.source);
         let of_source = self.sources.get(&source).copied().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Handshakes {
         }
     }
 
-    /// Forgets the handshake of a leg.
+    /// Drops the handshake of a leg.
     fn end(&mut self, port: PortId) {
         let Some(leg) = self.legs.remove(&port) else { return };
         if let Some(count) = self.sources.get_mut(&leg.source) {
@@ -125,7 +125,7 @@ impl Handshakes {
         self.pass_on(port);
     }
 
-    /// Queues what a handshake gives out for its leg.
+    /// Queues the output of a handshake for its leg.
     fn pass_on(&mut self, port: PortId) {
         let Some(Leg { round, handshake, .. }) = self.legs.get_mut(&port) else { return };
         let mut shaken = Shaken { round: *round, keys: None, datagrams: Vec::new() };
@@ -184,7 +184,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The source that an address counts for: an IPv6 host has a whole /64.
+/// The source under which an address is counted: an IPv6 host has a complete /64.
 fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
@@ -192,15 +192,15 @@ fn source_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Handshakes at once, those that may repeat their last flight included.
+/// Simultaneous handshakes, including those that may repeat their last flight.
 const LEGS_MAX: usize = 4_096;
-/// Of those, the handshakes of one source: one that begins handshakes without an end takes no places of others.
+/// Maximum handshakes of one source: a source that starts handshakes without completing them blocks no other source.
 const LEGS_PER_SOURCE_MAX: usize = 512;
 /// Commands that wait for their workers.
 const UNDELIVERED_MAX: usize = 4_096;
-/// How long the thread sleeps without a timer.
+/// Sleep time of the thread when no timer is set.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// When a full queue is tried again.
+/// Interval at which delivery to a full queue is retried.
 const DELIVERY: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod race_tests;
 mod tests {
     use super::*;
 
-    /// A source that begins handshakes without an end keeps no other source from its own.
+    /// A source that starts handshakes without completing them does not block the handshakes of other sources.
     #[test]
     fn a_source_has_a_share_of_the_handshakes() {
         let mut handshakes = Handshakes::new(Certificate::self_signed().unwrap(), Vec::new());

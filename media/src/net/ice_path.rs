@@ -1,11 +1,11 @@
 //! ICE of one leg without DTLS on the wire: the paths of RTP and, on its own port, of RTCP (RFC 8445).
 //!
-//! A phone with ICE has an address in SDP too. Until the phone has proven a path by a check, its leg is like one
-//! without ICE, so that a phone is heard whose checks never arrive. From then on, packets are sent to the path, and
+//! A phone with ICE also has an address in SDP. Until a check has proven a path to the phone, its leg works like one
+//! without ICE, so that a phone whose checks never arrive is heard. From then on, packets are sent to the path, and
 //! accepted from the path alone.
 //!
 //! Most phones have ICE of RFC 5245: after the nomination they send no checks, only indications, and no indications
-//! while they send media (§10 there). So every datagram from a proven path renews the consent to be sent to (RFC 7675):
+//! while they send media (§10 there). So every datagram from a proven path renews the consent to send (RFC 7675):
 //! checks, indications, RTP and RTCP; with SRTP, only authentic packets.
 
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::webrtc::{Agent, IceTerms, is_indication};
 pub(super) struct IcePath {
     rtp: Agent,
     rtcp: Agent,
-    /// Whether the path changed since [`IcePath::has_moved`] was asked.
+    /// Whether the path changed since the last call of [`IcePath::has_moved`].
     has_moved: bool,
     /// When the last datagram from a proven path arrived.
     heard_at: Micros,
@@ -78,7 +78,7 @@ impl IcePath {
         }
     }
 
-    /// Whether the path or the consent changed since the last question.
+    /// Whether the path or the consent changed since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.has_moved)
     }
@@ -95,7 +95,7 @@ impl IcePath {
         }
     }
 
-    /// Looks after the consent once a second; returns whether it ended.
+    /// Checks the consent, once a second; returns whether it has just expired.
     pub(super) fn look(&mut self, now: Micros) -> bool {
         let has_ended = self.may_send && self.rtp.checked().is_some() && now >= self.heard_at + CONSENT_US;
         self.may_send &= !has_ended;
@@ -108,7 +108,7 @@ impl IcePath {
     }
 }
 
-/// How long a party consents after it was last heard (RFC 7675 §5.1).
+/// The lifetime of a consent after the last datagram from the party (RFC 7675 §5.1).
 const CONSENT_US: i64 = 30_000_000;
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
         assert!(!path.look(seconds(49)));
         path.renew(seconds(49), at(2), true);
         assert!(!path.look(seconds(78)), "RTCP was heard");
-        // A foreign source renews nothing, on whatever port.
+        // Datagrams from a foreign source renew nothing, on either port.
         for (port, on_rtcp) in [(3, false), (1, true), (2, false)] {
             path.renew(seconds(78), at(port), on_rtcp);
             assert!(matches!(path.hear(seconds(78), at(port), on_rtcp, &INDICATION), Heard::Refused(_)));

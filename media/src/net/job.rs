@@ -6,17 +6,17 @@ use super::message::PortId;
 
 /// An order of a worker.
 pub(super) enum Job {
-    /// Begin a handshake; one of the same leg before is forgotten.
+    /// Begin a handshake; an earlier one of the same leg is dropped.
     Begin(PortId, Box<Begin>),
     /// A datagram of the party.
     Datagram(PortId, Box<[u8]>),
-    /// The relay ends.
+    /// The relay stops.
     Stop,
 }
 
 /// The terms of a handshake.
 pub(super) struct Begin {
-    /// Which handshake of the leg it is.
+    /// The number of this handshake of the leg.
     pub(super) round: u32,
     /// The digest of the party's certificate.
     pub(super) fingerprint: [u8; 32],

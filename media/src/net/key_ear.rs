@@ -1,9 +1,9 @@
-//! Keys that a leg's party presses as tones in its audio, because the party has neither telephone events nor INFO, and
-//! that its peer gets in another form.
+//! Keys that a leg's party presses as tones in its audio, because it has neither telephone events nor INFO. Its peer
+//! receives them in another form.
 //!
-//! Only G.711 is read: tones survive no other codec of phones for sure. A key is reported as soon as its press is
-//! certain, after about 50 ms. From then on until its end the party's audio is silence, so that the peer does not get
-//! the key twice.
+//! Only G.711 is read: tones do not reliably survive any other codec of phones. A key is reported as soon as its press
+//! is confirmed, after about 50 ms. From then on until its end the party's audio is silence, so that the peer does not
+//! receive the key twice.
 
 use super::payload::{PCMA, PCMU, payload};
 use crate::codec::g711::{PCMA_SILENCE, PCMA_TO_PCM, PCMU_SILENCE, PCMU_TO_PCM};
@@ -15,15 +15,15 @@ pub(super) struct KeyEar {
     detector: DtmfDetector,
     frame: [i16; FRAME],
     filled: usize,
-    /// SSRC and sequence number of the packet that follows the last one.
+    /// SSRC and sequence number expected next.
     next: Option<(u32, u16)>,
-    /// The sequence number after that of a packet from far behind: a second one in sequence is a restart of the sender.
+    /// The sequence number after that of a packet far behind: if it arrives next, the sender has restarted.
     restart: Option<u16>,
     found: [Option<char>; FOUND_MAX],
 }
 
 impl KeyEar {
-    /// An ear before the first packet.
+    /// An instance before the first packet.
     pub(super) fn new() -> KeyEar {
         let detector = DtmfDetector::new();
         KeyEar { detector, frame: [0; FRAME], filled: 0, next: None, restart: None, found: [None; FOUND_MAX] }
@@ -60,7 +60,7 @@ impl KeyEar {
         }
     }
 
-    /// The next key that was pressed, and the duration that it is passed on with, in milliseconds.
+    /// The next pressed key, and the duration in milliseconds with which it is passed on.
     pub(super) fn take(&mut self) -> Option<(char, u32)> {
         let first = self.found.first_mut()?.take()?;
         self.found.rotate_left(1);
@@ -84,14 +84,13 @@ impl KeyEar {
 
 /// 20 ms at 8 kHz.
 const FRAME: usize = 160;
-/// Keys between two calls of [`KeyEar::take`], which follows each batch of packets: more than 64 packets of 60 ms can
-/// have.
+/// Keys between two calls of [`KeyEar::take`], which follows each batch of packets: 64 packets of 60 ms contain fewer.
 const FOUND_MAX: usize = 64;
-/// A sequence number this far ahead is one from behind.
+/// A sequence number this far ahead is behind.
 const LATE: u16 = 1 << 15;
 /// A packet this far behind is most likely late (RFC 3550 appendix A.1).
 const MISORDER_MAX: u16 = 100;
-/// The duration of a key for the peer: it is reported before its end.
+/// The duration of a key for the peer, fixed because the key is reported before its end.
 const DURATION_MS: u32 = 120;
 
 #[cfg(test)]
@@ -112,8 +111,8 @@ mod tests {
         packet
     }
 
-    /// The keys that are found in packets with the tones of `keys` in noise, some of which are lost; and how many packets
-    /// came out silent.
+    /// The keys found in packets with the tones of `keys` in noise, some of them lost; and the number of packets that
+    /// were silenced.
     fn found(
         payload_type: u8,
         samples: usize,

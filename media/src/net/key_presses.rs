@@ -1,8 +1,8 @@
-//! Keys that reach a leg's party as telephone events (RFC 4733) although they were not received as such: they are
-//! written over audio that is sent to the party anyway.
+//! Keys that a leg's party receives as telephone events (RFC 4733) although they arrived in another form. They are
+//! written over audio that is sent to the party in any case.
 //!
-//! The packets keep their SSRC and sequence numbers, so that the stream of the other party goes on without a gap. A key
-//! needs a running stream: keys that wait longer than [`WAIT_MAX_US`] for audio are dropped.
+//! The packets keep their SSRC and sequence numbers, so that the peer's stream continues without a gap. A key needs a
+//! running stream: keys that wait longer than [`WAIT_MAX_US`] for audio are dropped.
 
 use crate::dtmf::KeyPress;
 use crate::time::Micros;
@@ -38,7 +38,7 @@ impl KeyPresses {
         }
     }
 
-    /// Whether nothing is being sent and nothing waits.
+    /// Whether no key is being sent and none waits.
     pub(super) fn is_idle(&self) -> bool {
         self.now.is_none() && self.waiting.iter().all(Option::is_none)
     }
@@ -61,7 +61,7 @@ impl KeyPresses {
         }
         let key = sending.key;
         if buffer.get(1)? & 0x7f == key.payload_type {
-            return None; // The party that talks sends events of its own.
+            return None; // The talking party sends its own events.
         }
         let event = sending.next(timestamp);
         let marker = u8::from(!std::mem::replace(&mut sending.has_begun, true)) << 7;
@@ -99,7 +99,7 @@ impl Sending {
         let KeyPress { code, duration_ms, clock_hz, audio_hz, .. } = self.key;
         let clock = u64::from(clock_hz);
         let whole = u64::from(duration_ms.clamp(DURATION_MIN_MS, DURATION_MAX_MS)) * clock / 1_000;
-        // A timestamp of another stream is far away: the key ends with it.
+        // A timestamp of another stream is far away, which ends the key.
         let elapsed = u64::from(timestamp.wrapping_sub(self.begin)) * clock / u64::from(audio_hz.max(1));
         let duration = (elapsed + clock / 50).min(whole);
         let is_end = duration >= whole;
@@ -119,7 +119,7 @@ const ENDS: u8 = 3;
 const PAUSE: u8 = 3;
 /// The shortest key that receivers must detect (ITU-T Q.24).
 const DURATION_MIN_MS: u32 = 40;
-/// What fits into 16 bits of duration at 8,000 Hz (RFC 4733 §2.3.5).
+/// The longest duration that fits into 16 bits at 8,000 Hz (RFC 4733 §2.3.5).
 const DURATION_MAX_MS: u32 = 8_000;
 /// -10 dBm0.
 const VOLUME: u8 = 10;
@@ -146,7 +146,7 @@ mod tests {
         packet
     }
 
-    /// What `count` packets of audio become: payload type, marker, timestamp and payload of events, `-` for audio.
+    /// The result for `count` packets of audio: payload type, marker, timestamp and payload of events, `-` for audio.
     fn sent(keys: &mut KeyPresses, count: u32, csrc: u8) -> Vec<String> {
         let packet = |n: u32| {
             let mut packet = audio(n, csrc);
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Every key is read once by a receiver, whichever packet of it is lost.
+    /// A receiver reads every key once, whichever of its packets is lost.
     #[test]
     fn keys_follow_each_other_and_survive_loss() {
         for lost in 0..24_u32 {

@@ -1,5 +1,5 @@
-//! Keys that reach a leg's party as tones in the audio (ITU-T Q.23), because the party has neither telephone events nor
-//! INFO. The tones are written over G.711 that is sent to the party anyway.
+//! Keys that a leg's party receives as tones in the audio (ITU-T Q.23), because the party has neither telephone events
+//! nor INFO. The tones are written over G.711 that is sent to the party in any case.
 //!
 //! Like events ([`KeyPresses`](super::key_presses::KeyPresses)), tones need a running stream, and wait for it for a
 //! limited time.
@@ -21,9 +21,9 @@ pub(super) struct KeyTones {
 /// The key that is being played.
 #[derive(Clone, Copy, Debug)]
 struct Playing {
-    /// By how many turns each tone advances with a sample.
+    /// The fraction of a period by which each tone advances per sample.
     steps: [f32; 2],
-    /// The phases of the tones, in turns.
+    /// The phases of the tones, in periods.
     turns: [f32; 2],
     /// Samples of the tones, then of the pause after them, that are still to be written.
     tone: usize,
@@ -37,7 +37,7 @@ impl KeyTones {
         slot.map(|slot| *slot = Some((key, now))).is_some()
     }
 
-    /// Whether nothing is being played and nothing waits.
+    /// Whether no key is being played and none waits.
     pub(super) fn is_idle(&self) -> bool {
         self.now.is_none() && self.waiting.iter().all(Option::is_none)
     }

@@ -1,5 +1,5 @@
-//! Keys that a leg's party presses as telephone events (RFC 4733) and that its peer can only get by signalling: each is
-//! reported once, with its duration, when it has ended.
+//! Keys that a leg's party presses as telephone events (RFC 4733) and that its peer can only receive by signalling.
+//! Each is reported once, with its duration, when it has ended.
 
 use crate::dtmf::DtmfReceiver;
 use crate::rtp::RtpPacket;
@@ -35,7 +35,7 @@ impl KeyWatch {
     /// Processes an accepted RTP packet of the party.
     pub(super) fn hear(&mut self, at: Micros, datagram: &[u8]) {
         if datagram.get(1).is_none_or(|octet| octet & 0x7f != self.payload_type) {
-            // All packets with the end of the key are lost.
+            // All packets with the end of the key were lost.
             if self.pressed.is_some_and(|key| at.since(key.heard_at) > LOST_AFTER_US) {
                 self.end();
             }
@@ -49,7 +49,7 @@ impl KeyWatch {
         let Some(key) = &mut self.pressed else { return };
         let Some(&[_, flags, high, low]) = packet.payload.first_chunk::<4>() else { return };
         let units = packet.header.timestamp.wrapping_sub(key.begin);
-        // A late packet of the key before is far behind.
+        // A late packet of the previous key is far behind.
         if units < 1 << 31 {
             key.units = key.units.max(units.saturating_add(u32::from(u16::from_be_bytes([high, low]))));
             key.heard_at = at;
@@ -81,7 +81,7 @@ impl KeyWatch {
 
 /// Keys between two calls of [`KeyWatch::take`].
 const ENDED_MAX: usize = 32;
-/// Without an event for this long and with audio again, the key has ended.
+/// A key ends when audio arrives again and no event has arrived for this long.
 const LOST_AFTER_US: i64 = 100_000;
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(keys(&[begun(), audio(50)]), []);
         assert_eq!(keys(&[begun(), audio(150), audio(170)]), [('5', 40)]);
         assert_eq!(keys(&[begun(), event(90, 2_400, 6, true, 160)]), [('5', 40), ('6', 20)]);
-        // A long press goes on with a new timestamp where its first part ends (RFC 4733 §2.5.1.3).
+        // A long press continues with a new timestamp where its first part ends (RFC 4733 §2.5.1.3).
         let long = [event(0, 800, 5, false, 0xffff), event(20, 66_335, 5, true, 1_600)];
         assert_eq!(keys(&long), [('5', 8_391)]);
         assert_eq!(keys(&[(0, packet(101, 0, &[5]))]), [], "too short for an event");

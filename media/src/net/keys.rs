@@ -1,4 +1,4 @@
-//! Keys of two parties whose forms of keys differ: telephone events, tones in the audio, or signalling.
+//! Keys of two parties that use different forms of keys: telephone events, tones in the audio, or signalling.
 
 use super::key_ear::KeyEar;
 use super::key_presses::KeyPresses;
@@ -10,15 +10,15 @@ use crate::time::Micros;
 /// The keys of one leg.
 #[derive(Default)]
 pub(super) struct Keys {
-    /// Those that the party of the leg is sent as events.
+    /// Keys to send to the leg's party as events.
     presses: KeyPresses,
-    /// Those that it is sent as tones.
+    /// Keys to send to it as tones.
     tones: KeyTones,
-    /// Those that the party of the leg sends and its peer gets in another form.
+    /// Finds the keys that the leg's party sends and its peer receives in another form.
     heard: Option<Heard>,
 }
 
-/// What finds the keys that a party sends.
+/// The finder of the keys that a party sends.
 enum Heard {
     Audio(Box<KeyEar>),
     Events(Box<KeyWatch>),
@@ -34,7 +34,7 @@ impl Keys {
         }
     }
 
-    /// Whether a key is being sent, or waits.
+    /// Whether a key is being sent or waits.
     pub(super) fn has_any(&self) -> bool {
         !self.presses.is_idle() || !self.tones.is_idle()
     }
@@ -47,12 +47,12 @@ impl Keys {
         self.presses.write_over(buffer, len, now).unwrap_or(len)
     }
 
-    /// Queues a key that the party is to get as a telephone event; one too many is dropped.
+    /// Queues a key to send to the party as a telephone event; drops it when the queue is full.
     pub(super) fn press(&mut self, key: KeyPress, now: Micros) {
         self.presses.press(key, now);
     }
 
-    /// Queues a key that the party is to get as tones; one too many is dropped.
+    /// Queues a key to send to the party as tones; drops it when the queue is full.
     pub(super) fn play(&mut self, key: KeyTone, now: Micros) {
         self.tones.press(key, now);
     }

@@ -33,13 +33,13 @@ pub(super) struct Leg {
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
-    /// The mix in which it has a seat; while it has one, nothing is relayed from or to it, unless the mix only listens.
+    /// The mix in which it has a seat. While it has one, nothing is relayed from or to it, unless the mix only listens.
     pub(super) seat: Option<MixId>,
-    /// Whether the mix only listens: packets are relayed as without a seat.
+    /// Whether the mix only listens: packets are relayed as for a leg without a seat.
     pub(super) listens: bool,
-    /// Sender of RTCP reports about the stream that we make for the party.
+    /// Sender of RTCP reports about the stream generated for the party.
     pub(super) reports: Option<Reports>,
-    /// The same about the party's own stream, where the peer reports nothing.
+    /// The same about the party's own stream, when the peer sends no reports.
     pub(super) monitor: Option<Box<Monitor>>,
     /// Copies the leg's RTCP for an export, if there is one.
     pub(super) rtcp_tap: Option<Box<RtcpTap>>,
@@ -51,12 +51,12 @@ pub(super) struct Leg {
     pub(super) beep: Option<Beep>,
     /// Keys that are converted to or from another form. Most legs have none.
     keys: Option<Box<Keys>>,
-    /// Whether SDP has described the leg. Before that nothing is read: packets that overtake the answer wait
-    /// in the socket, with their receive times, until their payload types are known.
+    /// Whether SDP has described the leg. Nothing is read before: packets that overtake the answer wait in the socket,
+    /// with their receive times, until their payload types are known.
     pub(super) described: bool,
-    /// Whether SDP settled that RTP and RTCP share one port (RFC 5761).
+    /// Whether RTP and RTCP share one port, as negotiated (RFC 5761).
     pub(super) rtcp_mux: bool,
-    /// SRTP and ICE, when SDP settled them.
+    /// SRTP and ICE, if negotiated.
     pub(super) protected: Option<Box<Protected>>,
     /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
@@ -64,7 +64,7 @@ pub(super) struct Leg {
     pub(super) next_snapshot: Micros,
     /// Detects media faults of the leg for the switch.
     pub(super) watch: Watch,
-    /// Whether packets of the party arrive at all.
+    /// Whether any packets of the party arrive.
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     pub(super) rtcp_target: Option<SocketAddr>,
@@ -79,18 +79,18 @@ pub(super) struct Forward {
     pub(super) transcoding: Option<Box<Transcoding>>,
 }
 
-/// Positions in the wire's last batch that go to the peer.
+/// Positions in the wire's last batch to forward to the peer.
 #[derive(Default)]
 pub(super) struct Picked {
     pub(super) rtp: Indices,
     pub(super) rtcp: Indices,
-    /// Those that the peer's party receives in another codec.
+    /// Packets that the peer's party receives in another codec.
     pub(super) transcoded: Indices,
-    /// Those that a mix listens to while they are relayed.
+    /// Packets that a mix listens to while they are relayed.
     pub(super) listened: Option<Listened>,
 }
 
-/// Positions of packets that a mix hears before they are sent on, with their second octets as they were received.
+/// Positions of packets that a mix hears before they are forwarded, with their second octets as received.
 #[derive(Default)]
 pub(super) struct Listened {
     pub(super) rtp: Indices,
@@ -135,7 +135,7 @@ impl Leg {
         }
     }
 
-    /// Whether what its peer receives is sent to it.
+    /// Whether packets that its peer receives are sent to it.
     pub(super) fn is_relayed(&self) -> bool {
         self.seat.is_none() || self.listens
     }
@@ -145,7 +145,7 @@ impl Leg {
         if rtcp { &mut self.rtcp } else { &mut self.rtp }
     }
 
-    /// Sets, changes or removes the protection of packets; `jobs` leads to the thread of the DTLS handshakes.
+    /// Sets, changes or removes the protection of packets; `jobs` is the queue to the thread of the DTLS handshakes.
     pub(super) fn secure(&mut self, now: Micros, protection: Option<Protection>, jobs: &Sender<Job>) {
         match (&mut self.protected, protection) {
             (Some(protected), Some(protection)) => protected.change(now, self.id, protection, jobs),
@@ -155,7 +155,7 @@ impl Leg {
         }
     }
 
-    /// Applies an SDP result. With ICE, the address is that of the path that ICE has found.
+    /// Applies an SDP result. With ICE, the address is that of the path found by ICE.
     pub(super) fn describe(&mut self, now: Micros, description: Description, guard: &Guard) {
         self.rtcp_mux = description.rtcp_mux;
         self.party = description.signalling;
@@ -173,7 +173,7 @@ impl Leg {
         self.protected.as_mut().is_some_and(|protected| protected.has_moved())
     }
 
-    /// Uses the path that ICE found.
+    /// Uses the path found by ICE.
     pub(super) fn follow_path(&mut self, now: Micros, guard: &Guard) {
         let Some(protected) = &mut self.protected else { return };
         if let Some(description) = protected.relocate() {
@@ -182,7 +182,7 @@ impl Leg {
         self.retarget(guard);
     }
 
-    /// Looks after ICE and the handshake once a second.
+    /// Checks ICE and the handshake, once a second.
     pub(super) fn look_after_path(&mut self, now: Micros, guard: &Guard) {
         if self.protected.as_mut().is_some_and(|protected| protected.look(now)) {
             self.retarget(guard);
@@ -198,7 +198,7 @@ impl Leg {
             protected.set_keys(now, *keys);
         }
         if let Some(to) = to {
-            // One that is lost is repeated.
+            // A lost one is repeated.
             for datagram in &shaken.datagrams {
                 wire.send_own(&self.rtp, to, datagram);
             }
@@ -206,7 +206,7 @@ impl Leg {
         self.retarget(guard);
     }
 
-    /// Asks the session for the destinations again; call it after every input that may change them.
+    /// Queries the session's destinations again; call it after every input that may change them.
     pub(super) fn retarget(&mut self, guard: &Guard) {
         let local = self.rtp.local().ip();
         let may_send = self.protected.as_ref().is_none_or(|protected| protected.may_send());
@@ -291,7 +291,7 @@ impl Leg {
         picked
     }
 
-    /// Picks a datagram for the mix in which the leg has a seat. Returns whether it goes nowhere else.
+    /// Picks a datagram for the mix in which the leg has a seat. Returns whether it is for the mix only.
     fn pass_to_mix(&self, (index, is_rtcp): (usize, bool), datagram: &[u8], picked: &mut Picked) -> bool {
         if let Some(listened) = picked.listened.as_mut().filter(|_| !is_rtcp) {
             listened.take(index, datagram);
@@ -306,7 +306,7 @@ impl Leg {
         is_seated
     }
 
-    /// Copies RTCP of the party that was accepted; `on_rtcp` is whether it came to the RTCP port.
+    /// Copies RTCP accepted from the party; `on_rtcp` is whether it arrived on the RTCP port.
     fn tap_received(
         &mut self,
         sample: Sample,
@@ -443,7 +443,7 @@ impl Leg {
         }
     }
 
-    /// The keys of the leg; they are made when they are first needed.
+    /// The keys of the leg, created at first use.
     pub(super) fn keys(&mut self) -> &mut Keys {
         self.keys.get_or_insert_default()
     }
@@ -455,7 +455,7 @@ impl Leg {
         }
     }
 
-    /// The next key that the party has pressed, and its duration in milliseconds.
+    /// The next key pressed by the party, and its duration in milliseconds.
     pub(super) fn take_key(&mut self) -> Option<(char, u32)> {
         self.keys.as_mut()?.take()
     }
@@ -568,8 +568,8 @@ impl Indices {
     }
 }
 
-/// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it; `None`
-/// for a check, which is answered from the socket that it came to, and for a part of the handshake.
+/// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns its content. `None` for an
+/// ICE check, which is answered from the socket it arrived on, and for a part of the handshake.
 fn open<'a>(
     protected: &mut Protected,
     wire: &'a mut Wire,
@@ -581,7 +581,7 @@ fn open<'a>(
     let source = arrival.source;
     match protected.open(at, source, on_rtcp, datagram) {
         Opened::Check(answer) => {
-            // A lost answer is asked for again.
+            // If the answer is lost, the check is repeated.
             wire.send_own(if on_rtcp { rtcp } else { rtp }, source, answer.as_slice());
             Ok(None)
         }
@@ -594,8 +594,8 @@ fn open<'a>(
     }
 }
 
-/// Protects the datagrams at `indices` in the receive buffers, and returns those that can be sent. A copy of a packet
-/// that was sent is not: its receiver would refuse it.
+/// Protects the datagrams at `indices` in the receive buffers, and returns those that can be sent. A repeated packet is
+/// left out: its receiver would refuse it.
 fn seal(
     secured: &mut Protected,
     wire: &mut Wire,
@@ -624,7 +624,7 @@ pub(super) fn copied(buffer: &mut [u8], packet: &[u8]) -> Option<usize> {
     Some(packet.len())
 }
 
-/// The target, when there is something to send. Without a target the picked packets are counted as held.
+/// The target, when there are packets to send. Without a target the picked packets are counted as held.
 fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Batch) -> Option<SocketAddr> {
     let count = u32::try_from(indices.len).unwrap_or(u32::MAX);
     if count > 0 && target.is_none() {
@@ -633,7 +633,7 @@ fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Bat
     target.filter(|_| count > 0)
 }
 
-/// Counts what became of packets that were relayed.
+/// Counts the result of sending relayed packets.
 pub(super) fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::Relayed, outcome.sent);
     batch.add(Count::RelayedBytes, outcome.sent_bytes);

@@ -1,4 +1,4 @@
-//! The legs of one worker, by their place in the port range.
+//! The legs of one worker, by their position in the port range.
 
 use super::leg::Leg;
 use super::message::PortId;
@@ -6,19 +6,19 @@ use super::message::PortId;
 /// Every leg that a worker holds.
 pub(super) struct Legs {
     places: Vec<Option<Box<Leg>>>,
-    /// The lowest port of the range: the leg of that pair stands at place 0.
+    /// The lowest port of the range; its leg has position 0.
     first_port: u16,
     open: usize,
 }
 
 impl Legs {
-    /// A table without legs for the pairs of ports from `first` to `last`.
+    /// An empty table for the pairs of ports from `first` to `last`.
     pub(super) fn new(first: u16, last: u16) -> Legs {
         let places = usize::from(last.saturating_sub(first)) / 2 + 1;
         Legs { places: std::iter::repeat_with(|| None).take(places).collect(), first_port: first, open: 0 }
     }
 
-    /// Takes a leg in.
+    /// Adds a leg.
     pub(super) fn insert(&mut self, leg: Box<Leg>) {
         if let Some(slot) = self.place(leg.id).and_then(|place| self.places.get_mut(place)) {
             debug_assert!(slot.is_none(), "a pair of ports was opened twice");
@@ -27,7 +27,7 @@ impl Legs {
         }
     }
 
-    /// Takes a leg out.
+    /// Removes a leg.
     pub(super) fn remove(&mut self, id: PortId) -> Option<Box<Leg>> {
         let place = self.place(id)?;
         let leg = self.places.get_mut(place)?.take_if(|leg| leg.id == id)?;
@@ -41,7 +41,7 @@ impl Legs {
         self.places.get_mut(place)?.as_deref_mut().filter(|leg| leg.id == id)
     }
 
-    /// The leg at a place.
+    /// The leg at a position.
     pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut Leg> {
         self.places.get_mut(place)?.as_deref_mut()
     }
@@ -51,7 +51,7 @@ impl Legs {
         self.places.iter().flatten().map(Box::as_ref)
     }
 
-    /// How many places there are, with and without a leg.
+    /// Number of positions, with and without a leg.
     pub(super) fn places(&self) -> usize {
         self.places.len()
     }

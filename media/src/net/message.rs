@@ -26,7 +26,7 @@ pub struct RelayConfig {
     pub ports: RangeInclusive<u16>,
     /// Worker threads; 0 for one per core.
     pub workers: usize,
-    /// How the workers talk to the kernel.
+    /// The interface between workers and kernel.
     pub io: RelayIo,
     /// The settings of every leg's session; its `own_addresses` also count as own addresses here.
     pub session: SessionConfig,
@@ -34,10 +34,10 @@ pub struct RelayConfig {
     pub seed: u64,
 }
 
-/// How the workers of a relay talk to the kernel.
+/// The interface between the workers of a relay and the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RelayIo {
-    /// io_uring where the kernel has and allows it, otherwise `epoll`.
+    /// io_uring where the kernel supports and allows it, otherwise `epoll`.
     #[default]
     Auto,
     /// `epoll`.
@@ -136,24 +136,24 @@ pub enum Command {
         seat: Box<Seat>,
     },
     /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party. After
-    /// [`Command::Listen`] the leg's bridge goes on.
+    /// [`Command::Listen`] the leg's bridge continues.
     Leave,
-    /// Gives the leg a seat in a mix, as [`Command::Join`] does, but its bridge goes on: the party's packets are
-    /// relayed and mixed, and the party hears nothing of the mix. A recording of the mix hears a relayed call by
-    /// this.
+    /// Gives the leg a seat in a mix, as [`Command::Join`] does, but its bridge continues: the party's packets are
+    /// relayed and mixed, and the party does not hear the mix. A recording of a relayed call uses this.
     Listen {
         /// Which mix.
         mix: MixId,
         /// The formats and settings of the seat; it hears nothing.
         seat: Box<Seat>,
     },
-    /// The protection that SDP settled, or none for plain RTP; send it before the [`Command::Describe`] of the same
-    /// SDP. A key or a handshake that stays the same continues. From then on packets that cannot be authenticated are
-    /// discarded; with ICE and DTLS nothing is sent before there is a path and a key.
+    /// The negotiated protection, or `None` for plain RTP; send it before the [`Command::Describe`] of the same SDP. An
+    /// unchanged key or handshake continues. From then on packets that cannot be authenticated are discarded; with ICE
+    /// and DTLS nothing is sent until there is a path and a key.
     Secure(Option<Box<Protection>>),
-    /// Plays the party a key as tones, written over G.711 that it is sent anyway. At most 16 keys wait.
+    /// Plays the party a key as tones, written over G.711 that is sent to it in any case. At most 16 keys wait.
     PlayKey(KeyTone),
-    /// Sends the party a key as a telephone event, written over the audio that it is sent anyway. At most 16 keys wait.
+    /// Sends the party a key as a telephone event, written over audio that is sent to it in any case. At most 16 keys
+    /// wait.
     Press(KeyPress),
     /// Passes a command to the leg's seat; ignored when it has none.
     Seat(SeatCommand),
@@ -161,7 +161,7 @@ pub enum Command {
     ///
     /// Packets that arrive before the first description wait in the socket and are measured with it.
     Describe(Box<Description>),
-    /// What a DTLS handshake gives out. Only the relay's own thread sends it.
+    /// The output of a DTLS handshake. Only the relay's own thread sends it.
     Shaken(Box<Shaken>),
     /// Requests a [`Notice::Snapshot`].
     Snapshot,
@@ -174,30 +174,29 @@ pub enum Command {
     },
     /// Copies the leg's RTCP to this sink from now on.
     TapRtcp(Arc<dyn RtcpSink>),
-    /// Plays the party a beep of 600 ms in the G.711 audio that is sent to it anyway, or in transcoded audio.
-    /// With another relayed codec, or when nothing is sent, there is no beep. Figures, sequence numbers and
-    /// timestamps of the packets do not change.
+    /// Plays the party a beep of 600 ms in the G.711 audio that is sent to it in any case, or in transcoded audio. With
+    /// another relayed codec, or when no audio is sent, there is no beep. Figures, sequence numbers and timestamps of
+    /// the packets do not change.
     Tone,
-    /// Transcodes the packets that the leg's [`Command::Bridge`] does not map, or ends that. A transcoding
-    /// with the same plan continues. The peer's party then receives a stream generated here, with RTCP
-    /// reports about it.
+    /// Transcodes the packets that the leg's [`Command::Bridge`] does not map, or ends that. A transcoding with the
+    /// same plan continues. The peer's party then receives a stream generated here, with RTCP reports about it.
     Transcode {
-        /// The formats that SDP settled on both sides; `None` relays only.
+        /// The formats negotiated on both sides; `None` relays only.
         plan: Option<Box<TranscodePlan>>,
         /// Seed of the stream's SSRC, first sequence number and first timestamp.
         seed: u64,
     },
-    /// Reports the party's keys of this source by [`Notice::Key`], or ends that. Keys that are found in audio are
-    /// silenced there.
+    /// Starts or stops reporting the party's keys from this source by [`Notice::Key`]. Keys found in audio are silenced
+    /// there.
     WatchKeys(Option<KeySource>),
     /// Stops relaying what this leg receives; it is still measured.
     Unbridge,
 }
 
-/// What a DTLS handshake gives out for its leg.
+/// The output of a DTLS handshake for its leg.
 #[derive(Clone, Debug)]
 pub struct Shaken {
-    /// Which handshake of the leg it is.
+    /// The number of this handshake of the leg.
     pub(super) round: u32,
     /// The keys of SRTP; they are set before the datagrams are sent.
     pub(super) keys: Option<Box<SrtpKeys>>,
@@ -222,7 +221,7 @@ pub enum Notice {
         /// `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
     },
-    /// The party pressed a key, as [`Command::WatchKeys`] asked for. Kept like a digit.
+    /// The party pressed a key, reported because of [`Command::WatchKeys`]. Kept like a digit.
     Key {
         /// Which port.
         id: PortId,
@@ -238,14 +237,14 @@ pub enum Notice {
         /// The party's address as seen here.
         remote: SocketAddr,
     },
-    /// The clips that were played to this party only have ended. Kept like a digit.
+    /// All clips of one [`SeatCommand::Play`] for this party have ended. Kept like a digit.
     Played {
         /// Which port.
         id: PortId,
         /// The token of the command.
         token: u64,
     },
-    /// A recording's sink ended by itself. Kept like a digit.
+    /// A recording's sink ended without a command. Kept like a digit.
     RecordingEnded {
         /// Which mix.
         mix: MixId,
@@ -264,7 +263,7 @@ pub enum Notice {
         /// For how long neither RTP nor RTCP arrived from the party; `None` when packets arrive again.
         since_us: Option<i64>,
     },
-    /// A media fault of what the party sends began or ended. Only while warnings are switched on, see
+    /// A media fault in the party's stream began or ended. Only while warnings are switched on, see
     /// [`Relay::warn`](super::Relay::warn). Kept like a digit.
     Warning {
         /// Which port.
@@ -304,7 +303,7 @@ pub enum OpenError {
     /// The system refused the socket, for instance because the address is not one of this machine.
     #[error("the system refused a socket on {ip}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         ip: IpAddr,
         /// The system's error.
         #[source]
@@ -324,7 +323,7 @@ pub enum OpenError {
     Stopped,
 }
 
-/// Why a command was not taken; completes "failed to command a port: ".
+/// Why a command was refused; completes "failed to command a port: ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -336,7 +335,7 @@ pub enum CommandError {
     Stopped,
 }
 
-/// A command that was not accepted, returned so that it need not be copied to be tried again.
+/// A command that was refused, returned so that it need not be copied to be tried again.
 #[derive(Debug, thiserror::Error)]
 #[error("the command to a port was not taken")]
 pub struct CommandRefused {
@@ -347,7 +346,7 @@ pub struct CommandRefused {
     pub command: Box<Command>,
 }
 
-/// A mix command that was not accepted, returned because it may hold data that exists only once.
+/// A mix command that was refused, returned because it may hold data that exists only once.
 #[derive(Debug, thiserror::Error)]
 #[error("the command to a mix was not taken")]
 pub struct MixRefused {

@@ -21,7 +21,7 @@ pub(super) struct Mixes {
     /// Future ticks, earliest first. An entry whose time differs from its mix's `due` is obsolete.
     due: BinaryHeap<Reverse<(Micros, u64)>>,
     seats: usize,
-    /// Mixes and seats as they were reported last.
+    /// Number of mixes and seats reported last.
     reported: (usize, usize),
     /// Totals of the mixes that have ended.
     ended: MixingCounts,
@@ -59,7 +59,7 @@ impl Mixes {
         (std::mem::replace(&mut self.reported, size) != size).then_some(size)
     }
 
-    /// Totals of all mixes, those that have ended included.
+    /// Totals of all mixes, including those that have ended.
     pub(super) fn counts(&self) -> MixingCounts {
         self.mixes.values().fold(self.ended, |counts, entry| counts.with(&entry.mix.figures()))
     }
@@ -89,7 +89,7 @@ impl Mixes {
         }
         let mut next = entry.mix.next_tick();
         if !std::mem::replace(&mut entry.active, next.is_some()) {
-            // The first tick is due at once, so it cannot be late.
+            // The first tick is due immediately, so it cannot be late.
             next = next.map(|due| due.max(clock.now()));
         }
         if next != entry.due {
@@ -112,7 +112,7 @@ impl Mixes {
         }))
     }
 
-    /// Gives a leg a seat by which a mix only listens; its bridge goes on, and its seat in another mix ends.
+    /// Gives a leg a seat by which a mix only listens; its bridge continues, and its seat in another mix ends.
     pub(super) fn seat_listener(
         &mut self,
         io: &mut WorkerIo,
@@ -122,7 +122,7 @@ impl Mixes {
         seat: Seat,
     ) {
         self.unseat(io, legs, id);
-        // A party that gets transcoded audio has reports of ours already.
+        // A party that receives transcoded audio already has reports generated here.
         let (forward, reports) =
             legs.get_mut(id).map_or((None, None), |leg| (leg.forward.take(), leg.reports.take()));
         self.seat(io, legs, id, mix, Seat { hears: Hears::Nothing, ..seat });
@@ -255,7 +255,7 @@ impl Mixes {
         io.current = None;
     }
 
-    /// Feeds packets of a leg to a mix that listens, before they are sent on: as they were received.
+    /// Feeds packets of a leg to a mix that listens, as received, before they are forwarded.
     pub(super) fn listen(
         &mut self,
         io: &mut WorkerIo,
@@ -300,7 +300,7 @@ impl Mixes {
         }
     }
 
-    /// Takes a mix away in which a panic happened. Answers which legs sat in it: they are to be closed.
+    /// Removes a mix in which a panic happened. Returns the legs seated in it, which are to be closed.
     pub(super) fn give_up(&mut self, io: &mut WorkerIo, legs: &Legs, mix: MixId) -> Vec<PortId> {
         let entry = self.mixes.remove(&mix);
         self.seats = self.seats.saturating_sub(entry.as_ref().map_or(0, |entry| entry.seats));

@@ -1,8 +1,8 @@
 //! Our RTCP reports to the party of a relayed leg.
 //!
-//! The peer's reports are relayed as they are. A party never has both: our own begin when the peer has sent none for
-//! fifteen seconds, and end with a BYE when its reports come (RFC 3550 §6.6). They are receiver reports of an SSRC of their own,
-//! because the stream that the party receives is the peer's.
+//! The peer's reports are relayed unchanged. A party never receives both kinds: our own begin when the peer has sent
+//! none for fifteen seconds, and end with a BYE when its reports arrive (RFC 3550 §6.6). They are receiver reports with
+//! an SSRC of their own, because the stream that the party receives is the peer's.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -14,12 +14,12 @@ use crate::time::{ClockRate, Micros};
 #[derive(Clone, Debug)]
 pub(super) struct Monitor {
     pub(super) reports: Reports,
-    /// When a report of the peer was relayed to the party last; at first when the leg was bridged.
+    /// When a report of the peer was last relayed to the party; initially the time of bridging.
     relayed_at: Micros,
 }
 
 impl Monitor {
-    /// Of a leg that is bridged at `now`.
+    /// The state of a leg that is bridged at `now`.
     pub(super) fn new(id: PortId, now: Micros) -> Monitor {
         let seed = RandomState::new().hash_one(id);
         // The clock is for sender reports, and these are receiver reports.
@@ -37,7 +37,8 @@ impl Monitor {
     }
 }
 
-/// Without a report of the peer for this long there is none: two of the longest intervals of a call of two (RFC 3550 §6.3.1).
+/// A peer without a report for this long counts as sending none: two of the longest intervals of a call with two
+/// parties (RFC 3550 §6.3.1).
 const QUIET_US: i64 = 15_000_000;
 
 #[cfg(test)]

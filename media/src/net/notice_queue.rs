@@ -22,18 +22,18 @@ pub(super) struct NoticeChannel {
 }
 
 impl NoticeChannel {
-    /// An empty channel, and where its notices come out.
+    /// An empty channel, and the receiver of its notices.
     pub(super) fn new(wake: Arc<dyn Fn() + Send + Sync>) -> (NoticeChannel, Receiver<Notice>) {
         let (sender, notices) = bounded(NOTICES_MAX);
         (NoticeChannel { sender, backlog: AtomicUsize::new(0), wake }, notices)
     }
 
-    /// Whether so many notices wait that no further port is opened.
+    /// Whether so many notices wait that no further port may be opened.
     pub(super) fn is_behind(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) >= BACKLOG_MAX
     }
 
-    /// Sends a notice if there is room. Answers whether there was.
+    /// Sends a notice if there is room; returns whether there was.
     pub(super) fn offer(&self, notice: Notice) -> bool {
         self.sender.try_send(notice).is_ok()
     }
@@ -42,10 +42,9 @@ impl NoticeChannel {
 /// Notices of one worker that are not in the channel yet.
 #[derive(Default)]
 pub(super) struct NoticeQueue {
-    /// Notices that found the channel full. Bounded: while many wait, no port is opened and digits are
-    /// dropped.
+    /// Notices that found the channel full. Bounded: while many wait, no port is opened and digits are dropped.
     waiting: VecDeque<Notice>,
-    /// Whether a party talks, where the last notice to the switch was the opposite. One for each leg at most.
+    /// The talking state of each party whose last notice to the switch was the opposite; at most one per leg.
     untold: HashMap<PortId, bool>,
     /// Whether this turn put a notice into the channel.
     queued: bool,
@@ -69,12 +68,12 @@ impl NoticeQueue {
         }
     }
 
-    /// Takes out the talking state that was not sent to the switch: the leg goes, or is over.
+    /// Removes the talking state that was not sent to the switch, when the leg moves to another worker or ends.
     pub(super) fn take_untold(&mut self, id: PortId) -> Option<bool> {
         self.untold.remove(&id)
     }
 
-    /// Sends waiting notices as far as there is room, and wakes the reader when there are new ones.
+    /// Sends waiting notices while there is room, and wakes the reader when there are new ones.
     pub(super) fn deliver(&mut self, channel: &NoticeChannel, batch: &mut Batch) {
         while let Some(notice) = self.waiting.pop_front() {
             match channel.sender.try_send(notice) {
@@ -139,7 +138,7 @@ impl NoticeQueue {
 
 /// Digits and ends that wait in one worker; only a flood causes more.
 const WAITING_MAX: usize = 65_536;
-/// More notices than this waiting for the reader, and no new port is opened.
+/// With more notices than this waiting for the reader, no new port is opened.
 const BACKLOG_MAX: usize = 65_536;
 /// Notices that the channel holds.
 const NOTICES_MAX: usize = 8_192;

@@ -24,7 +24,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// All whole pairs within `range`, all free; `seed` determines the order in which they are taken.
+    /// All complete pairs within `range`, all free; `seed` determines the order in which they are taken.
     pub(super) fn new(range: &RangeInclusive<u16>, seed: u64) -> Self {
         let free: Vec<u16> = range
             .clone()

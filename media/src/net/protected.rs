@@ -1,4 +1,4 @@
-//! The protection of one leg's packets: SRTP by keys in SDP or of a DTLS handshake, and ICE.
+//! The protection of one leg's packets: SRTP with keys from SDP or from a DTLS handshake, and ICE.
 
 use std::net::SocketAddr;
 
@@ -24,9 +24,9 @@ pub(super) struct Protected {
     description: Option<Box<Description>>,
 }
 
-/// What became of a received datagram.
+/// The result of opening a received datagram.
 pub(super) enum Opened {
-    /// A check, with the answer for its source.
+    /// An ICE check, with the answer for its source.
     Check(Box<Answer>),
     /// RTP or RTCP of this length.
     Packet(usize),
@@ -56,7 +56,7 @@ impl Protected {
         }
     }
 
-    /// Applies a new SDP result; a key, a path or a handshake that stays the same continues.
+    /// Applies a new SDP result; an unchanged key, path or handshake continues.
     pub(super) fn change(&mut self, now: Micros, port: PortId, protection: Protection, jobs: &Sender<Job>) {
         match (protection, &mut self.web) {
             (Protection::Sdes(keys), None) => {
@@ -82,21 +82,21 @@ impl Protected {
         }
     }
 
-    /// Stores an SDP result, and returns it with the addresses that ICE has found.
+    /// Stores an SDP result, and returns it with the addresses found by ICE.
     pub(super) fn describe(&mut self, description: Description) -> Description {
         let Some(located) = self.located(&description) else { return description };
         self.description = Some(Box::new(description));
         located
     }
 
-    /// Whether ICE found another path since the last question.
+    /// Whether ICE found another path since the last call.
     #[inline]
     pub(super) fn has_moved(&mut self) -> bool {
         self.path.as_mut().is_some_and(|path| path.has_moved())
             || self.web.as_mut().is_some_and(|web| web.has_moved())
     }
 
-    /// Begins the handshake on a path that was found, and returns the last SDP result with the address of the path.
+    /// Begins the handshake on a newly found path, and returns the last SDP result with the address of the path.
     pub(super) fn relocate(&mut self) -> Option<Description> {
         if let Some(web) = &mut self.web {
             web.begin();
@@ -104,7 +104,7 @@ impl Protected {
         self.located(self.description.as_ref()?)
     }
 
-    /// An SDP result with the addresses that ICE has found; `None` for a leg without ICE.
+    /// An SDP result with the addresses found by ICE; `None` for a leg without ICE.
     fn located(&self, description: &Description) -> Option<Description> {
         match (&self.path, &self.web) {
             (Some(path), _) => Some(path.located(description)),
@@ -113,7 +113,7 @@ impl Protected {
         }
     }
 
-    /// Looks after ICE and the handshake once a second; returns whether the party's consent began or ended.
+    /// Checks ICE and the handshake, once a second; returns whether the party's consent began or ended.
     pub(super) fn look(&mut self, now: Micros) -> bool {
         match (&mut self.path, &mut self.web) {
             (Some(path), _) => path.look(now),
@@ -148,7 +148,7 @@ impl Protected {
     ) -> Opened {
         let heard = match (&mut self.path, &mut self.web) {
             (Some(path), _) => path.hear(at, source, on_rtcp, datagram),
-            // ICE of a browser has one component: RTCP comes to the RTP port.
+            // ICE of a browser has one component: RTCP arrives on the RTP port.
             (None, Some(_)) if on_rtcp => Heard::Refused(Reason::Rtcp),
             (None, Some(web)) => web.hear(at, source, datagram),
             (None, None) => Heard::Media,
@@ -162,7 +162,7 @@ impl Protected {
         let opened = match &mut self.secured {
             Some(secured) => secured.open(at, on_rtcp, datagram),
             None if self.path.is_some() => Ok(datagram.len()),
-            // Without keys yet, the packet may be the party's.
+            // While there are no keys yet, the packet may be from the party.
             None => Err(Reason::Probation),
         };
         match opened {

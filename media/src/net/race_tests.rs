@@ -1,5 +1,5 @@
-//! A third address sends ClientHellos before and after that of the browser (CVE-2023-49786, CVE-2023-51443): the path
-//! of a leg, the thread's handshake and the browser's, in simulated time.
+//! A third address sends ClientHellos before and after the browser's (CVE-2023-49786, CVE-2023-51443). Tests the path
+//! of a leg, the handshake of the relay's thread and that of the browser, in simulated time.
 
 use std::net::SocketAddr;
 
@@ -30,17 +30,17 @@ struct Race {
     keys: Option<SrtpKeys>,
     browser: Handshake,
     browser_keys: Option<SrtpKeys>,
-    /// Datagrams on the way: when they come, whether to the browser, and their bytes.
+    /// Datagrams in transit: arrival time, whether to the browser, and bytes.
     wire: VecDeque<(u64, bool, Vec<u8>)>,
-    /// Datagrams of the third address.
+    /// The ClientHellos of the third address.
     hellos: [Vec<u8>; 2],
-    /// Those that were sent before the first datagram of the browser's handshake, and after it.
+    /// The number sent before the first datagram of the browser's handshake, and after it.
     sprayed: [u32; 2],
     has_shaken: bool,
 }
 
 impl Race {
-    /// The seed decides about delays, times and addresses; with an odd one the switch is the DTLS client.
+    /// The seed determines delays, times and addresses; with an odd seed the switch is the DTLS client.
     fn new(seed: u64, ours: &Certificate, theirs: &Certificate) -> Race {
         let (start, is_client) = (now(), seed % 2 == 1);
         let (jobs, queue) = bounded(1_000);
@@ -99,14 +99,14 @@ impl Race {
         self.sprayed[usize::from(self.has_shaken)] += 1;
     }
 
-    /// Carries what has come to its side.
+    /// Delivers the datagrams that are due.
     fn carry(&mut self) {
         while self.wire.front().is_some_and(|(due, ..)| *due <= self.clock) {
             let Some((_, to_browser, datagram)) = self.wire.pop_front() else { return };
             let now = self.now();
             match (to_browser, datagram[0]) {
                 (true, 0..=3) => {
-                    // The check has an answer: the browser begins.
+                    // The check was answered: the browser begins.
                     self.take_of_browser();
                 }
                 (true, _) => {
@@ -165,7 +165,7 @@ impl Race {
         for clock in 0..CLOCK_MAX {
             self.clock = clock;
             if clock == 0 {
-                // More than the datagrams of a second that the leg passes on.
+                // More datagrams than the leg passes on in one second.
                 (0..100).for_each(|_| self.spray());
             }
             if self.below(4) == 0 {
@@ -190,7 +190,8 @@ fn client_hellos_of_a_third_address_delay_no_keys() {
     let (ours, theirs) = (Certificate::self_signed().unwrap(), Certificate::self_signed().unwrap());
     for seed in 0..100 {
         let mut race = Race::new(seed, &ours, &theirs);
-        // The check and the flights of DTLS, one delay each: no flight is repeated, which takes a second.
+        // The check and the flights of DTLS take one delay each. No flight is repeated, because a repetition takes a
+        // second.
         let keyed = race.run().unwrap_or_else(|| panic!("seed {seed}: no keys"));
         assert!(keyed <= 10 * race.delay + 10, "seed {seed}: {keyed} ms with a delay of {} ms", race.delay);
         let (switch, browser) = (race.keys.unwrap(), race.browser_keys.unwrap());

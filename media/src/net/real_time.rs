@@ -8,7 +8,8 @@ use thread_priority::{
     Error, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
 };
 
-/// Gives a thread the lowest real-time priority: before every thread without one, after those of the system.
+/// Gives a thread the lowest real-time priority: it runs before every thread without one, and after those of the
+/// system.
 ///
 /// # Errors
 /// The system's error; `EPERM` unless the process has `CAP_SYS_NICE` or a limit `RLIMIT_RTPRIO` of 1 or more.
@@ -22,7 +23,7 @@ pub(super) fn prefer(thread: &JoinHandle<()>) -> io::Result<()> {
     })
 }
 
-/// Whether the system would grant real-time priority: tried on a thread that ends at once.
+/// Whether the system would grant real-time priority: tried on a thread that ends immediately.
 ///
 /// # Errors
 /// As for the workers, and when no thread can be started.

@@ -44,7 +44,7 @@ pub struct Relay {
     io: Io,
 }
 
-/// How the handle reaches one worker.
+/// The handle's access to one worker.
 struct Handle {
     orders: Sender<Order>,
     waker: Arc<Waker>,
@@ -97,8 +97,8 @@ impl Relay {
 
     /// Binds a free pair of ports on `bind` and gives it to a worker.
     ///
-    /// Legs of one group run in the same worker. Legs that will be bridged should have the same `group`: of two
-    /// others, one moves to the worker of the other.
+    /// Legs of one group run in the same worker. Legs that will be bridged should have the same `group`; otherwise one
+    /// of them moves to the worker of the other.
     ///
     /// # Errors
     /// See [`OpenError`]; after an error nothing stays bound.
@@ -106,7 +106,7 @@ impl Relay {
         self.open_later(group, bind).inspect(|_| self.wake())
     }
 
-    /// Like [`Relay::open`]; the worker knows of the port after [`Relay::wake`] at the latest.
+    /// Like [`Relay::open`]; the worker receives the port after [`Relay::wake`] at the latest.
     ///
     /// # Errors
     /// As [`Relay::open`].
@@ -140,8 +140,8 @@ impl Relay {
         }
     }
 
-    /// Wakes the workers that have orders to take. A worker with real-time priority interrupts the caller at once, so
-    /// a caller with several orders queues all of them before.
+    /// Wakes the workers that have orders to take. A worker with real-time priority interrupts the caller immediately,
+    /// so a caller with several orders queues all of them first.
     pub fn wake(&self) {
         self.workers.iter().for_each(Handle::wake);
     }
@@ -182,15 +182,15 @@ impl Relay {
         };
         match order {
             Order::Command(_, command) => refused(error, command),
-            // The order was a command to a port; no other order can come back.
+            // The order was a command to a port; no other order can be returned.
             Order::Mix(..) | Order::Open(_) => Ok(()),
         }
     }
 
     /// Passes a command to a mix's worker. Never blocks.
     ///
-    /// A mix without seats takes the command to record and ignores all others. Commands to a mix and commands
-    /// to ports may overtake each other, those to one mix may not.
+    /// A mix without seats takes the command to record and ignores all others. Commands to a mix and commands to ports
+    /// may overtake each other; commands to the same mix stay in order.
     ///
     /// # Errors
     /// Returns the command; with [`CommandError::Busy`] the caller may try again.
@@ -205,7 +205,7 @@ impl Relay {
     pub fn mix_later(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
         let refused = |error, order| match order {
             Order::Mix(_, command) => Err(MixRefused { error, command }),
-            // The order was a command to a mix; no other order can come back.
+            // The order was a command to a mix; no other order can be returned.
             Order::Command(..) | Order::Open(_) => Ok(()),
         };
         let worker = worker_of(id, self.workers.len());
@@ -227,7 +227,7 @@ impl Relay {
         }
     }
 
-    /// How the workers talk to the kernel.
+    /// The interface between the workers and the kernel.
     pub fn io(&self) -> Io {
         self.io
     }
@@ -272,7 +272,7 @@ impl Relay {
         self.shared.clock.now()
     }
 
-    /// The SHA-256 digest of the certificate that the relay shows in DTLS, for `a=fingerprint` of SDP.
+    /// The SHA-256 digest of the certificate that the relay presents in DTLS, for `a=fingerprint` of SDP.
     pub fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
     }
@@ -280,9 +280,9 @@ impl Relay {
     /// Gives the workers real-time priority, so that other programs do not delay packets and ticks.
     ///
     /// # Errors
-    /// The system's error; the workers go on without it. See [`try_real_time`](super::try_real_time).
+    /// The system's error; the workers continue without it. See [`try_real_time`](super::try_real_time).
     pub fn run_in_real_time(&self) -> io::Result<()> {
-        // The thread of the handshakes is the last one: it computes for long, and no audio waits for it.
+        // The thread of the handshakes is the last one: its computations are long, and no audio waits for it.
         lock(&self.threads).iter().take(self.workers.len()).try_for_each(real_time::prefer)
     }
 
@@ -352,7 +352,7 @@ impl Relay {
         let handshakes = Handshakes::new(certificate, self.workers.iter().map(inbox).collect());
         let shared = Arc::clone(&self.shared);
         let work = move || {
-            // Without this thread no browser has audio: its end is that of a worker.
+            // Without this thread no browser has audio, so its end counts as that of a worker.
             let watched = Watched(Arc::clone(&shared));
             handshakes.run(&jobs, &shared);
             drop(watched);
@@ -363,7 +363,7 @@ impl Relay {
     }
 }
 
-/// What `wanted` is on this system.
+/// The interface that `wanted` selects on this system.
 fn io_of(wanted: RelayIo) -> Io {
     if wanted == RelayIo::Epoll {
         return Io::Epoll;

@@ -1,5 +1,5 @@
-//! Sends a party our RTCP reports: about the stream that we make for it, or, on a relayed leg whose peer sends no RTCP,
-//! about how its stream arrives here ([`Monitor`](super::monitor::Monitor)).
+//! Sends a party our RTCP reports: about the stream generated for it, or, on a relayed leg whose peer sends no RTCP,
+//! about the reception of the party's stream here ([`Monitor`](super::monitor::Monitor)).
 
 use sidetone_wire::Wire;
 
@@ -10,7 +10,7 @@ use crate::rtcp::REPORT_BYTES_MAX;
 use crate::time::Micros;
 
 impl Leg {
-    /// Sends the RTCP report to the party that is due, or the BYE after the last one.
+    /// Sends the party the RTCP report that is due, or the BYE after the last one.
     pub(super) fn send_report(&mut self, wire: &mut Wire, clock: &Clock, batch: &mut Batch) {
         let now = clock.now();
         let reports = match (&mut self.reports, &mut self.monitor) {
@@ -72,5 +72,5 @@ impl Leg {
     }
 }
 
-/// What SRTCP adds to a report.
+/// The bytes that SRTCP adds to a report.
 const SRTCP_BYTES_MAX: usize = 20;

@@ -1,8 +1,8 @@
 //! The RTCP reports of a leg to which we send our own stream (RFC 3550 §6.4), with its canonical name.
 //!
-//! The reports of the peer of a relayed leg are relayed; what such a leg is sent otherwise is in `monitor`. While packets are sent the report is a
-//! sender report, otherwise a receiver report. Once packets of the party have arrived, both have a block
-//! about its stream, so that the far end learns its reception quality.
+//! On a relayed leg the peer's reports are relayed; `monitor` sends reports when there are none. While packets are
+//! sent, the report is a sender report, otherwise a receiver report. Once packets of the party have arrived, both
+//! contain a block about its stream, so that the party learns its reception quality.
 
 use super::clock::Sample;
 use crate::rtcp::{Block, CNAME_BYTES, ExtendedContent, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
@@ -77,7 +77,8 @@ impl Reports {
     }
 
     /// Writes a report with `block` and the extended report about the party's stream; `None` while nothing was sent or
-    /// received. A receiver report has a reference time if the party `asks` for it, because no sender report gives one.
+    /// received. A receiver report contains a reference time if the party `asks` for it, because no sender report gives
+    /// one.
     pub(super) fn write<'a>(
         &mut self,
         sample: Sample,
@@ -106,12 +107,13 @@ impl Reports {
         Some(writer.write(buffer))
     }
 
-    /// Whether a report was sent that no BYE has followed.
+    /// Whether a report was sent and no BYE has followed.
     pub(super) fn has_reported(&self) -> bool {
         self.has_reported
     }
 
-    /// Writes the BYE after the last report (RFC 3550 §6.6); `None` when there was no report. Later reports have another SSRC.
+    /// Writes the BYE after the last report (RFC 3550 §6.6); `None` when there was no report. Later reports have
+    /// another SSRC.
     pub(super) fn leave<'a>(&mut self, buffer: &'a mut [u8; REPORT_BYTES_MAX]) -> Option<&'a [u8]> {
         if !std::mem::take(&mut self.has_reported) {
             return None;
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(report[8..16], [0x0a, 0x0b, 0x0c, 0x0d, 3, 0xff, 0xff, 0xfe]);
     }
 
-    /// RFC 3611: a receiver report of a party that asks has our time, an answer to its own and what was lost.
+    /// RFC 3611: a receiver report to a party that asks contains our time, the answer to its time, and the losses.
     #[test]
     fn an_extended_report_is_read_back() {
         use crate::rtcp::{Compound, Delay, Element, SummaryContent, VoipMetrics, XrBlock};
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!((middle, delays.iter().collect::<Vec<_>>()), (0x7e83_8000, vec![delay]));
         assert_eq!((summary.begin_sequence, summary.end_sequence, summary.lost), (65_530, 10, Some(3)));
         assert_eq!((summary.duplicates, summary.jitter_ticks), (Some(2), jitter_ticks));
-        // A sender report has the time itself.
+        // A sender report already contains our time.
         reports.note(&sent(1, 160), Micros(0));
         let report = reports.write(at(2_000_000), Some(&block), (wanted, true), &mut buffer).unwrap();
         assert_eq!((report[1], report.len()), (200, REPORT_BYTES_MAX - 8 - 12));

@@ -1,4 +1,4 @@
-//! Copies of a leg's RTCP for an export: what the party sent and was accepted, and what the party is sent.
+//! Copies of a leg's RTCP for an export: packets accepted from the party, and packets sent to it.
 //!
 //! Packets of SRTCP are copied after they were authenticated and decrypted, or before they are protected.
 
@@ -24,10 +24,10 @@ pub struct RtcpPacket<'p> {
 
 /// Receives the RTCP of a leg. Called from the thread that carries the leg's packets: it must not block.
 pub trait RtcpSink: Send + Sync + fmt::Debug {
-    /// Copies a packet, or counts that there is no room for it.
+    /// Copies a packet, or counts it when there is no room.
     fn take(&self, packet: &RtcpPacket<'_>);
 
-    /// Counts a packet that is not passed on, because the leg has too many of them.
+    /// Counts a packet that is not passed on, because the leg has sent too many.
     fn leave_out(&self);
 }
 
@@ -51,7 +51,7 @@ impl RtcpTap {
         RtcpTap { sink, zero_us: zero_us(sample), received, sent }
     }
 
-    /// Copies a packet of the party that was accepted.
+    /// Copies a packet accepted from the party.
     pub(super) fn received(&mut self, sample: Sample, at: Micros, path: Path, bytes: &[u8]) {
         // The wall clock may have been set since the last packet.
         self.zero_us = zero_us(sample);
@@ -74,12 +74,12 @@ impl RtcpTap {
     }
 }
 
-/// How many packets of one direction may be passed on: a token bucket, so that a party that sends RTCP without end takes
-/// no room of others.
+/// Limits the packets of one direction that may be passed on: a token bucket, so that a flood of RTCP from one party
+/// takes no room from others.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
     left: i64,
-    /// Until when `left` was refilled.
+    /// The time up to which `left` was refilled.
     filled: Micros,
 }
 
@@ -107,9 +107,9 @@ fn zero_us(sample: Sample) -> i64 {
     sample.wall_us.saturating_sub(sample.now.0)
 }
 
-/// Packets of one direction at once; a party that follows RFC 3550 §6.2 sends one in five seconds.
+/// The largest burst of one direction; a party that follows RFC 3550 §6.2 sends one packet in five seconds.
 const BURST_MAX: i64 = 20;
-/// One more after this time: ten a second, enough for feedback (RFC 4585).
+/// One more packet after this time: ten a second, enough for feedback (RFC 4585).
 const REFILL_US: i64 = 100_000;
 
 #[cfg(test)]

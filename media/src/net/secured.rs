@@ -7,13 +7,13 @@ use crate::session::Reason;
 use crate::srtp::{Inbound, Outbound, SrtpError, SrtpKeys};
 use crate::time::Micros;
 
-/// The keys that SDP settled, and the state of both directions.
+/// The negotiated keys, and the state of both directions.
 pub(super) struct Secured {
     keys: SrtpKeys,
     inbound: Inbound,
     outbound: Outbound,
-    /// The receiving side of the key before the last change, and until when its packets are still accepted: a party
-    /// sends with its old key until our answer arrives.
+    /// The receiving side of the previous key, and until when its packets are still accepted: a party sends with its
+    /// old key until our answer arrives.
     before: Option<(Micros, Inbound)>,
 }
 
@@ -28,10 +28,10 @@ impl Secured {
         }
     }
 
-    /// Changes to new keys at `now`; a key that stays keeps its streams.
+    /// Changes to new keys at `now`; an unchanged key keeps its streams.
     ///
-    /// A new key begins with a rollover counter of zero. RFC 3711 §3.3.1 keeps the counter, but with SDES phones
-    /// (libsrtp in pjsip, linphone and Asterisk, and libre in baresip) begin again with every new key.
+    /// A new key begins with a rollover counter of zero. RFC 3711 §3.3.1 keeps the counter, but SDES phones (libsrtp in
+    /// pjsip, linphone and Asterisk, and libre in baresip) restart it with every new key.
     pub(super) fn change(&mut self, now: Micros, keys: SrtpKeys) {
         if keys.receive != self.keys.receive {
             let old = std::mem::replace(&mut self.inbound, Inbound::new(&keys.receive));

@@ -1,4 +1,4 @@
-//! What all threads of a relay use: its clock, its ports, its switches and its counters.
+//! The state that all threads of a relay share: its clock, its ports, its switches and its counters.
 
 use std::io;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use super::pair::Pair;
 use super::ports::Ports;
 use crate::session::{Session, SessionConfig};
 
-/// What the handle of the relay and every worker use.
+/// The state that the relay's handle and every worker share.
 pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) guard: Guard,

@@ -1,23 +1,23 @@
-//! What transcodes the packets of one leg for its peer's party.
+//! The transcoder of one leg's packets for its peer's party.
 
 use crate::codec::CodecError;
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 use crate::transcode::{TranscodePlan, Transcoder};
 
-/// A transcoder, and when the worker's queue has it tick.
+/// A transcoder, and the time of its next tick in the worker's queue.
 pub(super) struct Transcoding {
     transcoder: Transcoder,
     due: Option<Micros>,
 }
 
 impl Transcoding {
-    /// A transcoding that was given no packet yet.
+    /// A transcoding before its first packet.
     pub(super) fn new(plan: TranscodePlan, seed: u64) -> Result<Transcoding, CodecError> {
         Transcoder::new(plan, seed).map(|transcoder| Transcoding { transcoder, due: None })
     }
 
-    /// What it was made by.
+    /// The plan from which it was created.
     pub(super) fn plan(&self) -> &TranscodePlan {
         self.transcoder.plan()
     }
@@ -27,12 +27,12 @@ impl Transcoding {
         self.due.is_some()
     }
 
-    /// Takes a packet of the leg in.
+    /// Processes a packet of the leg.
     pub(super) fn receive(&mut self, at: Micros, packet: &RtpPacket<'_>) {
         self.transcoder.receive(at, packet);
     }
 
-    /// Ticks, if `due` is its time; a time in the queue that was replaced is out of date. Answers whether it ticked.
+    /// Ticks if `due` is its current time, and returns whether it did; a replaced time in the queue is obsolete.
     pub(super) fn tick(&mut self, due: Micros, now: Micros) -> bool {
         let is_due = self.due == Some(due);
         if is_due {
@@ -52,7 +52,7 @@ impl Transcoding {
         self.transcoder.beep();
     }
 
-    /// The time of its next tick, if it is another one than before: that goes into the queue.
+    /// The time of its next tick, when it has changed and must be queued.
     pub(super) fn changed_due(&mut self) -> Option<Micros> {
         let next = self.transcoder.next_tick();
         if next == self.due {

@@ -74,7 +74,7 @@ impl Transcodings {
         Some(first)
     }
 
-    /// Puts back what [`take`] took out.
+    /// Puts back a transcoding that [`take`] removed.
     fn put_back(&mut self, legs: &mut Legs, id: PortId, mut transcoding: Box<Transcoding>) {
         self.due.extend(transcoding.changed_due().map(|due| Reverse((due, id))));
         if let Some(forward) = legs.get_mut(id).and_then(|leg| leg.forward.as_mut()) {
@@ -111,7 +111,7 @@ pub(super) fn transcode_by(
     }
 }
 
-/// Plays the party of a leg a beep: in the audio transcoded for it, or in the audio that is sent to it anyway.
+/// Plays the party of a leg a beep: in the audio transcoded for it, or in the audio that is sent to it in any case.
 pub(super) fn beep(legs: &mut Legs, id: PortId) {
     let peer = legs.get_mut(id).and_then(|leg| leg.forward.as_ref()).map(|forward| forward.peer);
     let towards = peer.and_then(|peer| legs.get_mut(peer)).and_then(|leg| leg.forward.as_mut());
@@ -122,13 +122,13 @@ pub(super) fn beep(legs: &mut Legs, id: PortId) {
     }
 }
 
-/// Takes a leg's transcoding out, so that its peer can be borrowed; see [`Transcodings::put_back`].
+/// Removes a leg's transcoding, so that its peer can be borrowed; see [`Transcodings::put_back`].
 fn take(legs: &mut Legs, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
     let forward = legs.get_mut(id)?.forward.as_mut()?;
     forward.transcoding.take().map(|transcoding| (forward.peer, transcoding))
 }
 
-/// Sends what a transcoding has made to the party of `peer`.
+/// Sends the output of a transcoding to the party of `peer`.
 fn send(io: &mut WorkerIo, legs: &mut Legs, peer: PortId, transcoding: &mut Transcoding, now: Micros) {
     while let Some(datagram) = transcoding.poll_packet() {
         // A leg that has joined a mix meanwhile hears only the mix.

@@ -1,7 +1,7 @@
 //! ICE and DTLS of one leg on the wire: which datagrams are checks and handshakes, and where packets may be sent.
 //!
-//! The party's address is that of the path that ICE has found, and SDP's is ignored. Until the handshake is complete nothing is
-//! sent and nothing is heard.
+//! The party's address is that of the path found by ICE; the address in SDP is ignored. Until the handshake is
+//! complete, no media is sent or accepted.
 
 use std::net::SocketAddr;
 
@@ -24,28 +24,28 @@ pub(super) struct Web {
     /// Whether the handshake of this round was begun.
     has_begun: bool,
     jobs: Sender<Job>,
-    /// Where packets may be sent: the path of ICE, while the party consents.
+    /// The address to which packets may be sent: the path of ICE, while the party consents.
     remote: Option<SocketAddr>,
-    /// Whether the path changed since [`Web::has_moved`] was asked.
+    /// Whether the path changed since the last call of [`Web::has_moved`].
     has_moved: bool,
-    /// DTLS datagrams that are passed on until the time beside it.
+    /// Number of DTLS datagrams that may still be passed on, and the time until which it applies.
     allowance: (u32, Micros),
 }
 
-/// What became of a datagram on the port of such a leg.
+/// The result for a datagram on the port of such a leg.
 pub(super) enum Heard {
-    /// A check, with its answer.
+    /// An ICE check, with its answer.
     Check(Box<Answer>),
     /// RTP or RTCP.
     Media,
-    /// Nothing is done with it.
+    /// It is discarded.
     Refused(Reason),
     /// A datagram of the handshake, or one that keeps the path open.
     Taken,
 }
 
 impl Web {
-    /// A leg that waits for its first check; `jobs` leads to the thread of the handshakes.
+    /// A leg that waits for its first check; `jobs` is the queue to the thread of the handshakes.
     pub(super) fn new(port: PortId, terms: WebrtcTerms, jobs: Sender<Job>) -> Web {
         Web {
             port,
@@ -92,8 +92,8 @@ impl Web {
         }
     }
 
-    /// Passes a DTLS datagram on, if it comes from a source that has proven itself by a check. The copy is the only
-    /// allocation here, and a second has a bounded number of them.
+    /// Passes a DTLS datagram on, if its source has proven itself by a check. The copy is the only allocation here, and
+    /// the number per second is bounded.
     fn hear_handshake(&mut self, at: Micros, source: SocketAddr, datagram: &[u8]) -> Heard {
         let (left, until) = &mut self.allowance;
         if at >= *until {
@@ -109,12 +109,12 @@ impl Web {
         Heard::Taken
     }
 
-    /// Whether the path changed since the last question.
+    /// Whether the path changed since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.has_moved)
     }
 
-    /// Begins the handshake once a path is known. When the queue is full, the next second tries again.
+    /// Begins the handshake once a path is known. When the queue is full, it is tried again in the next second.
     pub(super) fn begin(&mut self) {
         let Some(path) = self.agent.checked().filter(|_| !self.has_begun) else { return };
         let Web { port, round, fingerprint, is_client, .. } = *self;
@@ -133,7 +133,7 @@ impl Web {
         }
     }
 
-    /// Looks after the leg once a second; returns whether the party's consent began or ended.
+    /// Checks the leg, once a second; returns whether the party's consent began or ended.
     pub(super) fn look(&mut self, now: Micros) -> bool {
         self.begin();
         let remote = self.agent.remote(now);
@@ -145,12 +145,12 @@ impl Web {
         self.remote.is_some()
     }
 
-    /// Where datagrams of the handshake go.
+    /// The destination of handshake datagrams.
     pub(super) fn handshake_target(&self) -> Option<SocketAddr> {
         self.agent.checked()
     }
 
-    /// Which handshake of the leg is under way.
+    /// The number of the leg's current handshake.
     pub(super) fn round(&self) -> u32 {
         self.round
     }

@@ -48,12 +48,12 @@ pub(super) struct Worker {
     sweep: usize,
 }
 
-/// How much of a socket is read.
+/// How much to read from a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
-    /// What waits, [`BATCH`] at most.
+    /// All waiting datagrams, [`BATCH`] at most.
     All,
-    /// What a socket that is ready is worth, see [`Wire::receive`].
+    /// As many datagrams as are worth reading from a ready socket, see [`Wire::receive`].
     Ready { error: bool },
 }
 
@@ -98,7 +98,7 @@ impl Worker {
     pub(super) fn run(mut self) {
         while !self.io.shared.stop.load(Ordering::SeqCst) {
             let mut outcome = catch_unwind(AssertUnwindSafe(|| self.turn()));
-            // After a panic, closing what is left may panic again.
+            // After a panic, closing the remaining legs may panic again.
             for _ in 0..RECOVERIES_MAX {
                 if outcome.is_ok() {
                     break;
@@ -113,7 +113,7 @@ impl Worker {
         self.publish();
     }
 
-    /// Waits once and handles what is due.
+    /// Waits once and handles all due work.
     fn turn(&mut self) {
         let patience = self.patience();
         let ready = match self.io.wire.wait(patience, self.pause) {
@@ -144,7 +144,7 @@ impl Worker {
                 self.tick_mixes();
             }
         }
-        // Sends what is queued. The packets before a notice are counted when it is read.
+        // Sends queued datagrams. The packets before a notice are counted when it is read.
         self.publish_counts();
         if self.orders_due {
             self.take_orders();
@@ -257,7 +257,7 @@ impl Worker {
     /// Handles a bounded number of orders, so that packets and mixes never wait long.
     fn take_orders(&mut self) {
         for _ in 0..ORDERS_PER_TURN {
-            // Legs of others are always taken in, see [`Handovers::is_full`].
+            // Legs of other workers are always accepted, see [`Handovers::is_full`].
             if let Ok(handover) = self.inbox.try_recv() {
                 self.take_over(handover);
             } else if self.handovers.is_full() {
@@ -305,7 +305,7 @@ impl Worker {
                 let before = leg.forward.take().filter(|forward| forward.peer == peer);
                 let transcoding = before.and_then(|forward| forward.transcoding);
                 leg.forward = Some(Forward { peer, payload_map, transcoding });
-                // Of video, what the ends report is enough.
+                // For video, the reports of the two parties suffice.
                 if !leg.session.carries_video() {
                     leg.monitor.get_or_insert_with(|| Box::new(Monitor::new(id, now)));
                 }
@@ -375,7 +375,7 @@ impl Worker {
         }
     }
 
-    /// Sends a leg to the worker at which this command of it runs.
+    /// Sends a leg to worker `place`, where this command for the leg runs.
     fn lend(&mut self, id: PortId, place: usize, command: Command) {
         if let Some(leg) = self.detach(id) {
             self.handovers.lend(leg, place, command);
@@ -432,7 +432,8 @@ impl Worker {
         }
     }
 
-    /// Stops reading a leg's sockets, if they are read. The kernel refuses this only for sockets that it does not watch.
+    /// Stops reading a leg's sockets, if they are read. The kernel refuses this only for sockets that it does not
+    /// watch.
     fn unwatch(&mut self, id: PortId) {
         let Some(leg) = self.legs.get_mut(id).filter(|leg| leg.described) else { return };
         for endpoint in [&leg.rtp, &leg.rtcp] {
@@ -478,7 +479,7 @@ impl Worker {
     /// Closes a leg's sockets, releases its ports and reports its end.
     fn close(&mut self, id: PortId) {
         let now = self.io.shared.clock.now();
-        // Before the seat is gone, because its reports go with it.
+        // Before the seat is removed, because its reports go with it.
         if let Some(leg) = self.legs.get_mut(id) {
             leg.end_reports(&mut self.io.wire, now, &mut self.io.batch);
         }
@@ -508,7 +509,7 @@ impl Worker {
 
     fn bury(&mut self, leg: Box<Leg>) {
         let id = leg.id;
-        // Events that were reported already find no leg.
+        // Events already reported for its sockets find no leg.
         self.io.wire.forget([&leg.rtp, &leg.rtcp]);
         drop(leg);
         self.io.shared.release(id.port());
@@ -543,7 +544,7 @@ impl Worker {
         }
     }
 
-    /// Notifies the switch when the party falls silent or is heard again.
+    /// Notifies the switch when the party becomes silent or is heard again.
     fn tell_presence(&mut self, id: PortId, change: Option<Change>) {
         match change {
             Some(Change::Heard) => self.io.notify(Notice::Silent { id, since_us: None }),
@@ -592,13 +593,13 @@ impl Worker {
 
 /// Batches read from a socket before a command; more than a default receive buffer holds.
 const DRAINS_MAX: usize = 64;
-/// After this time a worker whose inbox was full is tried again.
+/// Interval at which a worker whose inbox was full is tried again.
 const HAND_OVER_US: i64 = 1_000;
 /// Orders handled in one turn.
 const ORDERS_PER_TURN: usize = 256;
 /// How often cleaning up after a panic is tried.
 const RECOVERIES_MAX: usize = 4;
-/// The most of a trace that a crash loses, plus a second.
+/// A crash loses at most this much of a trace, plus a second.
 const TRACE_AGE_US: i64 = 10_000_000;
 /// Without packets a leg is visited once in `SWEEPS` sweeps, that is once a second.
 const SWEEPS: usize = 10;

@@ -1,4 +1,5 @@
-//! What the parts of one worker share: the buffers of its sockets, its counts, its notices, and what is at work.
+//! State shared by the parts of one worker: the buffers of its sockets, its counts, its notices, and the leg or mix
+//! being processed.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) struct WorkerIo {
     pub(super) current: Option<At>,
 }
 
-/// What a worker is processing.
+/// The object that a worker is processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// One leg.

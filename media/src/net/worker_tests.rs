@@ -10,7 +10,7 @@ use crate::net::relay::Watched;
 use crate::net::{Io, RelayConfig, RelayIo};
 use crate::session::SessionConfig;
 
-/// The way to the kernel that this module tests; `epoll` where the system does not offer the other one.
+/// The kernel interface that this module tests; `epoll` where the system does not offer the other one.
 fn io() -> Io {
     if !module_path!().contains("io_uring") {
         return Io::Epoll;

@@ -1,4 +1,4 @@
-//! What is found in a frame, layer by layer, down to a UDP datagram, a TCP segment or a fragment.
+//! The content of a frame, found layer by layer, down to a UDP datagram, a TCP segment or a fragment.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,7 +26,7 @@ pub struct Segment<'a> {
     pub destination: SocketAddr,
     /// The sequence number of its first byte, or of the SYN.
     pub sequence: u32,
-    /// The next byte that its sender expects from the other side; `None` before the handshake.
+    /// The next byte that its sender expects from the peer; `None` before the handshake.
     pub acknowledges: Option<u32>,
     /// Whether it opens the connection.
     pub syn: bool,
@@ -45,8 +45,8 @@ pub struct Segment<'a> {
 pub enum Content<'a> {
     /// A fragment that waits for the others of its packet.
     Fragment,
-    /// The first fragment of a UDP datagram, cut off where the next fragment begins. When the rest is
-    /// captured, the whole datagram follows as [`Content::Udp`]; a capture filter for ports drops the rest.
+    /// The first fragment of a UDP datagram, cut off where the next fragment begins. When the rest is captured, the
+    /// complete datagram follows as [`Content::Udp`]; a capture filter for ports drops the rest.
     Head(Datagram<'a>),
     /// A frame without an IP packet, or with an unsupported link layer.
     NotIp,
@@ -89,7 +89,7 @@ pub(super) struct Piece<'a> {
     pub(super) ends: Ends,
     pub(super) protocol: u8,
     pub(super) id: u32,
-    /// Its offset in the payload of the whole packet.
+    /// Its offset in the payload of the complete packet.
     pub(super) offset: usize,
     /// Whether more fragments follow it.
     pub(super) more: bool,
@@ -100,13 +100,14 @@ pub(super) struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// The packet that it is a part of.
+    /// The key of the packet that it belongs to.
     pub(super) fn key(&self) -> FragmentKey {
         FragmentKey { ends: self.ends, protocol: self.protocol, id: self.id }
     }
 }
 
-/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
+/// The fields that all fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and
+/// identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FragmentKey {
     pub(super) ends: Ends,

@@ -27,7 +27,8 @@ pub struct Dissector {
     within: Option<FragmentKey>,
 }
 
-/// The packet that the frame holds a fragment of, in its outermost layer that is cut up; `None` for every other frame.
+/// The packet of which the frame contains a fragment, in its outermost fragmented layer; `None` for a frame without
+/// one.
 #[must_use]
 pub fn fragment_of(link: LinkType, frame: &[u8]) -> Option<FragmentKey> {
     match follow(Layer::Frame(link, frame)) {
@@ -60,13 +61,13 @@ impl Dissector {
         self.fragments.left()
     }
 
-    /// The packets that the last fragment completed: the one that it is a part of, then those that were cut up within.
+    /// The packets that the last fragment completed: its own packet, then the fragmented packets inside it.
     #[must_use]
     pub fn joined(&self) -> &[FragmentKey] {
         &self.joined
     }
 
-    /// The packet that waits for others still, of which those that were completed are a fragment.
+    /// The packet that still waits for fragments, one of which is inside the last completed packet.
     #[must_use]
     pub fn within(&self) -> Option<FragmentKey> {
         self.within

@@ -65,7 +65,7 @@ struct Waiting {
     /// The ranges that have arrived, in order and not adjacent.
     spans: Vec<(usize, usize)>,
     known: usize,
-    /// The length of the whole payload, once the last fragment has arrived.
+    /// The length of the complete payload, once the last fragment has arrived.
     total: Option<usize>,
     fragments: u64,
 }
@@ -233,7 +233,7 @@ impl Waiting {
     }
 }
 
-/// Packets that wait at once; the oldest one is dropped for a new one.
+/// Packets that wait at the same time; the oldest one is dropped for a new one.
 const WAITING_MAX: usize = 1_024;
 /// Total bytes of waiting packets.
 const BYTES_MAX: usize = 8 << 20;
@@ -245,7 +245,7 @@ const SPANS_MAX: usize = 64;
 const PACKET_LEN_MAX: usize = 65_535;
 /// How long fragments wait for the others, in microseconds; hosts wait 30 to 120 s (RFC 1122 §3.3.2).
 const AGE_MAX_US: i64 = 30_000_000;
-/// How long the very first first-fragment waits until the capture counts as having no others, in
+/// How long the first initial fragment of a capture waits until the capture counts as having no other fragments, in
 /// microseconds.
 const HEAD_AGE_MAX_US: i64 = 1_000_000;
 

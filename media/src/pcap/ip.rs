@@ -145,7 +145,7 @@ pub(super) fn transport<'a>(
     Layer::Found(Found::Content(Content::Other))
 }
 
-/// The fragment after a fragment header (RFC 8200 §4.5); `None` when it is the whole packet (RFC 6946).
+/// The fragment after a fragment header (RFC 8200 §4.5); `None` when it is the complete packet (RFC 6946).
 fn fragment_header(ends: Ends, payload: &[u8], len: usize) -> Option<Layer<'_>> {
     let (Some(place), Some(id), Some(protocol)) = (be16(payload, 2), be32(payload, 4), payload.first())
     else {

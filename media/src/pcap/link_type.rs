@@ -1,4 +1,4 @@
-//! The link types that are read here.
+//! The supported link types.
 
 /// The type of a frame's first header, as numbered in the registry of link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ pub struct PlainDatagram<'a> {
     pub addresses: u64,
     /// The source port in the upper half, the destination port in the lower half.
     pub ports: u32,
-    /// The whole payload; not empty.
+    /// The complete payload; not empty.
     pub payload: &'a [u8],
 }
 

@@ -35,7 +35,7 @@ pub enum Damage {
     Malformed {
         /// Offset of the damaged element.
         offset: u64,
-        /// What is wrong there.
+        /// A description of the damage.
         what: &'static str,
     },
     /// The file does not begin like a supported capture format.
@@ -69,7 +69,8 @@ impl Decoder {
 
     /// Reads the element at the start of `bytes`.
     ///
-    /// *Errors*: [`Damage`] when nothing after this position can be read. *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
+    /// *Errors*: [`Damage`] when nothing after this position can be read. *Bounds*: never requests more than
+    /// [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Damage> {
         let result = match &mut self.state {
             State::Broken(damage) => return Err(damage.clone()),
@@ -96,7 +97,7 @@ impl Decoder {
         }
     }
 
-    /// Passes every whole frame in `bytes` to `each`; `bytes` must continue where the last call stopped.
+    /// Passes every complete frame in `bytes` to `each`; `bytes` must continue where the last call stopped.
     ///
     /// For a classic capture this is one loop, which takes half the time of separate calls of
     /// [`Decoder::next`].

@@ -1,4 +1,4 @@
-//! What the decoders of both file formats give: frames with their times, and why there is none.
+//! The results of the decoders of both file formats: frames with their times, or the reason why there is none.
 
 use super::link_type::LinkType;
 use crate::time::Micros;
@@ -19,7 +19,7 @@ pub struct Record<'a> {
 /// The result of one call of [`Decoder::next`](super::Decoder::next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The bytes do not contain the whole next element: call again with at least `needed` bytes from the same
+    /// The bytes do not contain the complete next element: call again with at least `needed` bytes from the same
     /// position. At the end of the file this means that the capture was cut off, unless no byte is left.
     More {
         /// Length of the next element in bytes, as far as it is known.

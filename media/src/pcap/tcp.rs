@@ -200,8 +200,7 @@ impl<T: Default> Connections<T> {
         self.account(before, after);
     }
 
-    /// The other side acknowledged up to `number`: missing bytes before it were not captured and will not
-    /// arrive.
+    /// The receiver acknowledged up to `number`: missing bytes before it were not captured and will not arrive.
     fn acknowledged<F>(&mut self, at: Micros, ends: Ends, number: u32, sink: &mut F)
     where
         F: FnMut(&mut T, Stretch<'_>) -> Interest,
@@ -392,7 +391,7 @@ impl<F> Teller<'_, F> {
     }
 }
 
-/// Directions stored at once.
+/// Directions stored at the same time.
 const DIRECTIONS_MAX: usize = 16_384;
 /// Waiting segments per direction.
 const WAITING_MAX: usize = 256;
@@ -403,7 +402,7 @@ const WAITING_OVERHEAD: usize = 64;
 const SYN_LATE_BYTES_MAX: u32 = 1 << 16;
 /// How long a missing segment is waited for, in microseconds; a sender repeats it after a second.
 const WAITING_US_MAX: i64 = 3_000_000;
-/// The shortest wait although the other side has acknowledged it.
+/// The shortest wait, also when the receiver has acknowledged the missing bytes.
 const ACKNOWLEDGED_US_MIN: i64 = 20_000;
 /// Sequence numbers further away than any window belong to another connection (RFC 7323 §2.2 allows a
 /// gigabyte, but calls do not use 16 MiB).

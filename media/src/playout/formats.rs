@@ -2,7 +2,7 @@
 
 use crate::codec::Codec;
 
-/// What SDP allows the party to send, and the rate of the output.
+/// The formats that SDP allows the party to send, and the rate of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlayoutFormats {
     /// The payload types of its audio.

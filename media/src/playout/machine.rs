@@ -100,7 +100,7 @@ pub(super) struct State {
     pub(super) next: i64,
     /// The media time that is decoded next.
     pub(super) cursor_us: i64,
-    /// Time concealed while no packet was there, which may only be late.
+    /// Time concealed while the next packet was missing; that packet may only be late.
     pub(super) held_us: i64,
     pub(super) quiet: Quiet,
     /// The smallest excess of the delay over its target, and the number of ticks over which it was observed.
@@ -149,7 +149,7 @@ impl Playout {
         }
     }
 
-    /// Replaces what the party may send; waiting packets in changed formats are not played.
+    /// Replaces the formats that the party may send; waiting packets in changed formats are not played.
     pub fn set_formats(&mut self, formats: &PlayoutFormats) {
         if *formats != self.formats {
             self.voice.set_formats(formats);

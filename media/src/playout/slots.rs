@@ -40,7 +40,7 @@ pub(super) enum Put {
         evicted: u64,
     },
     Duplicate,
-    /// Its slot has a later packet.
+    /// Its slot holds a later packet.
     Stale,
 }
 

@@ -1,9 +1,8 @@
 //! The work of a tick: selects the next packet, conceals a missing one, and adjusts the delay.
 //!
-//! When no packet is there in time, the playout conceals and *holds* its position: a packet that is only late
-//! is still played then, and the delay has grown by its lateness. When the next packet shows that one was
-//! lost, the time concealed meanwhile counts as that packet. A delay that is longer than needed is shortened
-//! period by period.
+//! When no packet arrives in time, the playout conceals and *holds* its position: a packet that is only late is still
+//! played afterwards, and the delay has grown by its lateness. When the next packet shows that one was lost, the time
+//! already concealed counts as that packet. A delay that is longer than needed is shortened period by period.
 
 use crate::codec::Codec;
 use crate::playout::machine::{Peek, Playout, Pulled, Quiet};
@@ -146,7 +145,7 @@ impl Playout {
         false
     }
 
-    /// Drops packets that waited too long, because too many arrived at once or the ticks stopped.
+    /// Drops packets that waited too long, because too many arrived together or the ticks stopped.
     fn bound(&mut self, now: Micros) {
         let first_us = self.slots.first(self.state.next).map(|slot| slot.media_us);
         let oldest_us = match first_us {
@@ -174,8 +173,8 @@ impl Playout {
         self.state.held_us = 0;
     }
 
-    /// Lengthens at once when packets are needed before they are certain to have arrived; shortens slowly
-    /// when the delay is longer than needed.
+    /// Lengthens immediately when packets are needed before they are certain to have arrived; shortens slowly when the
+    /// delay is longer than needed.
     fn adapt(&mut self, now: Micros, want: usize) {
         let filled_us = self.voice.filled_us();
         if self.voice.filled() >= want {

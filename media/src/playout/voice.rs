@@ -30,7 +30,7 @@ pub(super) struct Voice {
     filled: usize,
     /// Buffer for PCM whose codec rate differs from the output rate.
     scratch: Box<[i16]>,
-    /// The lane that decoded last; it conceals what follows.
+    /// The lane that decoded last; it conceals a loss after its packet.
     last: Option<usize>,
 }
 

@@ -159,7 +159,7 @@ pub(super) fn middle(ntp: u64) -> u32 {
     (ntp >> 16) as u32
 }
 
-/// The first packet and what follows it; `None` at the end, and when there is no valid packet.
+/// The first packet and the rest; `None` at the end, and when there is no valid packet.
 fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     match *datagram {
         [128..=191, 192..=223, high, low, ..] => {
@@ -172,8 +172,8 @@ fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Whether the packets fill the datagram, with padding only in the last one.
 ///
-/// Up to three octets after the last packet are ignored, contrary to appendix A.2, because some gateways
-/// leave two. They are too few for a packet, and for what encryption appends.
+/// Up to three octets after the last packet are ignored, contrary to appendix A.2, because some gateways leave two.
+/// They are too few for a packet, and for the bytes that encryption appends.
 fn adds_up(datagram: &[u8]) -> bool {
     let mut rest = datagram;
     let mut padded = false;

@@ -46,7 +46,7 @@ pub struct Delay {
 }
 
 impl<'a> Extended<'a> {
-    /// Reads a whole packet; its length is already validated.
+    /// Reads a complete packet; its length is already validated.
     pub(super) fn read(packet: &'a [u8]) -> Option<Extended<'a>> {
         let padding = match packet.first()? & 0x20 {
             0 => 0,

@@ -80,8 +80,8 @@ impl RtcpFold {
         self.state().reception.block(now, reception)
     }
 
-    /// What an extended report at `now` says beside the block that was asked for last: the answer to the party's latest
-    /// reference time, and what was lost.
+    /// The content of an extended report at `now` that accompanies the latest report block: the answer to the party's
+    /// latest reference time, and the losses.
     pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
         let Some(state) = &mut self.state else { return ExtendedContent::default() };
         let (delay, summary) = (state.reception.take_delay(now), state.reception.summary());
@@ -143,7 +143,7 @@ impl State {
                     let info = SenderInfo::of(&report);
                     self.reception.sender_report(now, &info);
                     let believed = self.sender.report(now, &info, heard);
-                    // A source from which no packet arrives, or not any more, is not implausible.
+                    // A report is not implausible when no packets of its source arrive, or no more.
                     self.doubt(!believed && heard.ssrc == Some(info.ssrc));
                     report.report_blocks().for_each(|block| self.block(now, &Block::of(&block), context));
                 }

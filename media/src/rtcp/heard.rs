@@ -1,4 +1,4 @@
-//! What a session knows of the party's packets when RTCP reports on them.
+//! The state of the party's packets in a session, as needed to process an RTCP report about them.
 
 use crate::time::{ClockRate, Micros};
 

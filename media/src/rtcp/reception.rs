@@ -24,9 +24,10 @@ pub struct Reception {
     pub jitter_us: u32,
     /// The clock of its audio.
     pub clock: ClockRate,
-    /// Packets that came again, of all sources of the leg.
+    /// Repeated packets, of all sources of the leg.
     pub duplicates: u64,
-    /// The least, greatest and mean difference of transit of two packets since the last block and its deviation, in ticks.
+    /// Minimum, maximum, mean and deviation of the difference of transit of consecutive packets since the last block,
+    /// in ticks.
     pub transit_ticks: Option<[u32; 4]>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct ReceptionFold {
     heard: Option<(u32, u32, Micros)>,
     /// The same of the latest reference time (RFC 3611 §4.4).
     reference: Option<(u32, u32, Micros)>,
-    /// What came between the last two blocks, and of which source.
+    /// The source, and a summary of its packets between the last two blocks.
     summary: Option<(u32, SummaryContent)>,
 }
 
@@ -66,7 +67,7 @@ impl ReceptionFold {
         Some(Delay { ssrc, last_report, delay: delay_since(now, at) })
     }
 
-    /// What came between the last two blocks, and of which source.
+    /// The source, and a summary of its packets between the last two blocks.
     pub(super) fn summary(&self) -> Option<(u32, SummaryContent)> {
         self.summary
     }

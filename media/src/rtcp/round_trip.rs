@@ -1,7 +1,7 @@
 //! The round trip, measured from reports that answer reports (RFC 3550 §6.4.1, figure 2; RFC 3611 §4.5).
 //!
-//! Passive: it uses the times at which a report passed here towards the party and its answer passed here. So
-//! it works for our own reports, for relayed ones, and in a capture.
+//! Passive: it uses the times at which a report to the party and the party's answer passed this relay or capture point.
+//! So it works for our own reports, for relayed ones, and in a capture.
 
 use super::bounds::ROUND_TRIP_US_MAX;
 use super::view::RoundTrip;

@@ -1,7 +1,7 @@
 //! Compares the packets that the party's sender reports count with the packets that arrived.
 //!
-//! Sequence numbers show what is missing between packets that arrived; only the party's own count shows what
-//! was lost before the first and after the last one.
+//! Sequence numbers show losses between packets that arrived; only the party's own count shows losses before the first
+//! and after the last one.
 
 use super::bounds::packets_within;
 use super::compound::SenderInfo;
@@ -134,7 +134,7 @@ impl Source {
     /// Packets missing before the first one, in total, and after the last one.
     fn missing(&self) -> (Option<u64>, u64, u64) {
         let Some(least) = self.unknown_min else {
-            // No packet of it arrived: all are missing, neither before nor after another packet.
+            // No packet of this source arrived: all are missing, neither before nor after another packet.
             return (None, self.packets, 0);
         };
         let head = (0..=self.head_max).contains(&least).then(|| real(least));

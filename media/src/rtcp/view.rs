@@ -60,8 +60,8 @@ pub struct FarEnd {
     pub jitter_ms: Option<Hundredths>,
     /// The highest reported jitter, in milliseconds.
     pub jitter_max_ms: Option<Hundredths>,
-    /// Whether its highest sequence number rose while packets were sent to it. If not, nothing arrives,
-    /// whatever loss is reported.
+    /// Whether its highest sequence number rose while packets were sent to it. If not, no packets arrive, regardless of
+    /// the reported loss.
     pub highest_sequence_moves: bool,
     /// Packets sent to it since its highest sequence number last rose, up to its latest report; 0 while it
     /// rises.
@@ -95,7 +95,7 @@ pub struct SenderCount {
 pub struct VoipMetrics {
     /// Packets lost, in percent of the expected.
     pub loss_pct: Hundredths,
-    /// Packets that came too late or too early for its jitter buffer, in percent of the expected.
+    /// Packets that arrived too late or too early for its jitter buffer, in percent of the expected.
     pub discard_pct: Hundredths,
     /// Packets lost or discarded within bursts, in percent.
     pub burst_density_pct: Hundredths,

@@ -1,4 +1,4 @@
-//! The VoIP metrics block of our extended reports (RFC 3611 §4.7): how the party's stream has arrived since its
+//! The VoIP metrics block of our extended reports (RFC 3611 §4.7): the reception of the party's stream since its
 //! beginning.
 
 use super::view::{RoundTrip, VoipMetrics};
@@ -64,7 +64,7 @@ impl VoipMetrics {
                 mos(self.mos_lq),
                 mos(self.mos_cq),
             ]),
-            // Receiver configuration: no concealment that we know of, no adaptation.
+            // Receiver configuration: concealment unknown, no adaptation.
             both(0, self.jitter_buffer_ms),
             both(self.jitter_buffer_max_ms, self.jitter_buffer_limit_ms),
         ]
@@ -75,7 +75,7 @@ impl VoipMetrics {
 const GMIN: u8 = 16;
 /// The buffer of the phone that the metrics assume.
 const BUFFER_MS: u32 = 200;
-/// What was not measured (§4.7.4, §4.7.5).
+/// The code for a value that was not measured (§4.7.4, §4.7.5).
 const UNKNOWN: u8 = 127;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Writes reports: sender or receiver report, at most one block, the canonical name (RFC 3550 §6.1 requires one in
-//! every compound), and the extended report (RFC 3611) that a party asks for.
+//! every compound), and the extended report (RFC 3611) that a party requests.
 
 use super::compound::{Block, SenderInfo};
 use super::extended::Delay;
@@ -10,9 +10,9 @@ use super::view::VoipMetrics;
 pub struct ReportWriter<'a> {
     /// The reporter's SSRC.
     pub ssrc: u32,
-    /// What it has sent; without it, the report is a receiver report.
+    /// The packets it has sent; without this, the report is a receiver report.
     pub sender: Option<SenderInfo>,
-    /// What it has received.
+    /// The packets it has received.
     pub block: Option<&'a Block>,
     /// Its extended report.
     pub extended: ExtendedContent,
@@ -29,13 +29,13 @@ pub struct ExtendedContent {
     pub reference_time: Option<u64>,
     /// The answer to a reference time of the party (§4.5).
     pub delay: Option<Delay>,
-    /// The source, and what came of it since the last report (§4.6).
+    /// The source, and the summary of its packets since the last report (§4.6).
     pub summary: Option<(u32, SummaryContent)>,
-    /// The source, and how it has arrived since its beginning (§4.7).
+    /// The source, and the metrics of its stream since its beginning (§4.7).
     pub voip: Option<(u32, VoipMetrics)>,
 }
 
-/// What came of a source in a stretch of its sequence numbers.
+/// A summary of a source's packets in a range of sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryContent {
     /// The first number.
@@ -44,9 +44,9 @@ pub struct SummaryContent {
     pub end: u16,
     /// Packets lost.
     pub lost: u32,
-    /// Packets that came again.
+    /// Repeated packets.
     pub duplicates: u32,
-    /// The least, greatest and mean difference of transit of two packets in a row and its deviation, in ticks of the
+    /// Minimum, maximum, mean and deviation of the difference of transit of consecutive packets, in ticks of the
     /// payload's clock; `None` without two packets.
     pub jitter_ticks: Option<[u32; 4]>,
 }

@@ -86,7 +86,7 @@ impl Packet {
 /// Why a datagram is not an RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// The padding length is zero or larger than what follows the header.
+    /// The padding length is zero or larger than the bytes after the header.
     #[error("read RTP: impossible padding length")]
     Padding,
     /// The datagram ends inside the header, the CSRC list or the extension.

@@ -64,7 +64,7 @@ impl Session {
             evidence = judge(&figures, &facts, &self.state.config.thresholds);
             self.add_circumstances(&mut evidence);
         }
-        // The audio before a fax is often only its tones: where it is too little to find a fault, nothing was judged.
+        // The audio before a fax is often only its tones: when it is too short to find a fault, nothing was judged.
         let is_unjudged = !figures.enough && evidence.rule == Some(Verdict::Ok);
         if self.carries_video() || (is_unjudged && self.state.fax.is_some()) {
             evidence = Evidence::default();

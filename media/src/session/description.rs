@@ -63,15 +63,15 @@ pub struct Description {
     pub own_advertised: Option<IpAddr>,
     /// Which sources may become the party's; `None` uses the session's configuration.
     pub strict_source: Option<StrictSource>,
-    /// The extended reports that the party wants beside ours.
+    /// The extended reports that the party wants in addition to our reports.
     pub xr: XrReports,
     /// Whether the leg carries UDPTL (fax) in place of RTP; no audio is expected then, and `payloads` is not used.
     pub udptl: bool,
-    /// Whether the ports carry video; no audio is expected then, and what comes is counted only.
+    /// Whether the ports carry video; no audio is expected then, and received packets are only counted.
     pub video: bool,
 }
 
-/// What the datagrams of a leg's RTP port are.
+/// The content of the datagrams on a leg's RTP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// RTP of audio.
@@ -83,7 +83,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// What a description says.
+    /// The content that a description announces.
     pub(super) fn of(description: &Description) -> Content {
         match (description.udptl, description.video) {
             (true, _) => Content::Fax,
@@ -93,7 +93,7 @@ impl Content {
     }
 }
 
-/// Extended reports (RFC 3611) beside our own reports to a party.
+/// Extended reports (RFC 3611) in addition to our reports to a party.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XrReports {
     /// Our reference time in receiver reports (§4.4), and answers to those of the party (§4.5).

@@ -1,4 +1,4 @@
-//! Where packets to the party of a leg go.
+//! The destinations of packets to the party of a leg.
 
 use std::net::SocketAddr;
 

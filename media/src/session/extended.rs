@@ -1,11 +1,11 @@
-//! The extended RTCP reports (RFC 3611) that the party of a leg wants beside ours.
+//! The extended RTCP reports (RFC 3611) that the party of a leg wants in addition to our reports.
 
 use crate::rtcp::{ExtendedContent, VoipMetrics};
 use crate::session::{Session, XrReports};
 use crate::time::Micros;
 
 impl Session {
-    /// The extended report that the party wants beside the block that was asked for last.
+    /// The extended report that the party wants, to accompany the latest report block.
     pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
         let XrReports { round_trip, summary, voip } = self.wanted_extended();
         if !round_trip && !summary && !voip {
@@ -15,7 +15,7 @@ impl Session {
         ExtendedContent {
             delay: content.delay.filter(|_| round_trip),
             summary: content.summary.filter(|_| summary),
-            // Computed every few seconds, and only for a party that asks.
+            // Computed every few seconds, and only for a party that wants it.
             voip: if voip { self.voip_metrics(now) } else { None },
             ..content
         }
@@ -45,7 +45,7 @@ mod tests {
     use crate::stats::Hundredths;
     use crate::time::ClockRate;
 
-    /// A party that asked for it gets the answer to its reference time once, and what came since the last report.
+    /// A party that wants them receives the answer to its reference time once, and the losses since the last report.
     #[test]
     fn what_the_party_wants_is_reported() {
         let source = ([192, 0, 2, 1], 4_000).into();
@@ -64,7 +64,7 @@ mod tests {
             ..Description::default()
         };
         let delay = Some(Delay { ssrc: 9, last_report: 0x0102_0304, delay: 32_768 });
-        // Number 30 comes twice, and 40 ten milliseconds late: two differences of 80 ticks among 58.
+        // Number 30 arrives twice, and 40 ten milliseconds late: two differences of 80 ticks among 58.
         let jitter_ticks = Some([0, 80, 2, 14]);
         let lost = Some((9, SummaryContent { begin: 1, end: 61, lost: 2, duplicates: 1, jitter_ticks }));
         for wants in 0..8 {

@@ -45,9 +45,9 @@ pub enum Input<'a> {
         /// Its bytes.
         datagram: &'a [u8],
     },
-    /// SDP was settled, for the first time or again.
+    /// SDP was negotiated, for the first time or again.
     Signalled(Box<Description>),
-    /// SRTP packets came that could not be authenticated; nothing else is known of them.
+    /// SRTP packets that could not be authenticated; they give no other information.
     Unauthenticated {
         /// Packets since the last input of this kind.
         packets: u32,
@@ -59,7 +59,7 @@ pub enum Input<'a> {
 /// An event for the driver of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The party's packets come from this source, and from now on ours are sent there.
+    /// The party's packets arrive from this source, and from now on our packets are sent there.
     Latched {
         /// The party's RTP source.
         remote: SocketAddr,
@@ -68,7 +68,7 @@ pub enum Output {
     },
 }
 
-/// What to do with a datagram.
+/// The action to take for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Do not relay it.
@@ -94,7 +94,7 @@ pub enum Reason {
     PayloadType,
     /// Its source may become the party's, but has not sent enough packets yet.
     Probation,
-    /// An SRTP or SRTCP packet that came before, or that is too old to tell.
+    /// An SRTP or SRTCP packet that is a repetition, or too old to decide this.
     Replayed,
     /// RTCP on the RTP port without `a=rtcp-mux`.
     Rtcp,

@@ -31,7 +31,7 @@ pub struct Session {
     /// Whether the first packet after the answer has not arrived yet.
     awaiting_first: bool,
     is_closed: bool,
-    /// What datagrams are. Only of audio a packet is expected.
+    /// The content of the datagrams. Only a packet of audio is ever expected.
     content: Content,
     /// State that packets from the accepted source do not touch.
     pub(super) state: Box<LegState>,
@@ -165,7 +165,7 @@ impl Session {
         Disposition::Relay
     }
 
-    /// Processes a packet of video. One without payload fills the rate of a sender, and passes too.
+    /// Processes a packet of video. One without payload only pads the sender's bit rate, and is relayed too.
     #[inline(never)]
     fn take_video(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
         let settled = self.packets.settled();
@@ -273,7 +273,7 @@ impl Session {
     /// Like [`Session::go_on`], and `other` processes the same packets, which came from `source`, like
     /// [`Session::receive_packet`] for each of them.
     ///
-    /// What is equal for the two sessions is computed once.
+    /// Parts that are equal for the two sessions are computed once.
     pub fn go_on_with(&mut self, source: SocketAddr, other: &mut Session) {
         if !self.packets.go_on_with(&source, &mut other.packets) {
             for (at, packet) in self.packets.run().packets() {
@@ -353,8 +353,8 @@ impl Session {
         self.content == Content::Video
     }
 
-    /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
-    /// here. `None` while nothing has come.
+    /// The report block about the party's stream for a report sent at `now`; the next one counts from here. `None`
+    /// before the first packet.
     pub fn report_block(&mut self, now: Micros) -> Option<Block> {
         self.state.report_block(&mut self.packets, now)
     }
@@ -364,7 +364,7 @@ impl Session {
         rtcp::clock_rate(&self.packets)
     }
 
-    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    /// Counts of packets from and to addresses that are not the party's; `None` without any, and for a capture.
     pub fn foreign(&self) -> Option<Foreign> {
         self.state.foreign(&self.packets)
     }
@@ -392,7 +392,7 @@ impl Session {
         settled.source.describe(now, description.remote, description.signalling, rule);
         self.content = Content::of(&description);
         if description.udptl {
-            // The formats of the audio before it stay known for the report.
+            // The formats of the audio before it are kept for the report.
             self.state.fax.get_or_insert_default().begin();
         } else {
             if description.video {

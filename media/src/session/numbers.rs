@@ -1,4 +1,4 @@
-//! The sequence numbers of one stream that is counted only: which of them did not come.
+//! The sequence numbers of one stream that is only counted: finds the missing ones.
 
 /// The newest number of a stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,9 +16,9 @@ impl Numbers {
                 i64::from(ahead) - 1
             }
             0 => 0,
-            // One that was overtaken was counted as missing.
+            // An overtaken packet was counted as missing before.
             _ if -JUMP_MAX < ahead && ahead < 0 => -1,
-            // A sender that starts its numbers anew.
+            // The sender restarted its numbers.
             _ => {
                 self.newest = Some(sequence);
                 0
@@ -27,8 +27,8 @@ impl Numbers {
     }
 }
 
-/// Numbers further apart than this belong to another stream of the sender (RFC 3550 A.1 has the same limit); a minute of a
-/// fax.
+/// Numbers further apart than this belong to another stream of the sender (RFC 3550 A.1 has the same limit); a minute
+/// of a fax.
 const JUMP_MAX: i16 = 3_000;
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl PayloadMap {
         self.table.payloads = payloads;
     }
 
-    /// Whether `payloads` equals what is negotiated already.
+    /// Whether `payloads` equals the types negotiated already.
     pub(crate) fn is(&self, payloads: &[Payload]) -> bool {
         std::ptr::eq(&*self.table.payloads, payloads) || *self.table.payloads == *payloads
     }
@@ -165,7 +165,7 @@ impl PayloadMap {
     }
 }
 
-/// The places of the bits that are set, in ascending order.
+/// The positions of the bits that are set, in ascending order.
 fn numbers(mut set: u128) -> Vec<u8> {
     let next = || {
         let number = (set != 0).then(|| set.trailing_zeros() as u8)?;
@@ -175,7 +175,7 @@ fn numbers(mut set: u128) -> Vec<u8> {
     std::iter::from_fn(next).collect()
 }
 
-/// The packet duration of a codec when SDP says nothing (RFC 3551 §4.5, RFC 3952 §3.1).
+/// The packet duration of a codec when SDP gives none (RFC 3551 §4.5, RFC 3952 §3.1).
 fn default_ptime_ms(name: &str) -> u32 {
     let frames_of_30_ms = ["G723", "iLBC"];
     if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }

@@ -18,7 +18,7 @@ pub struct Report {
     pub figures: Figures,
     /// The same per second, until audio was no longer expected.
     pub timeline: Timeline,
-    /// The verdict; `None` while no SDP was settled, of video, and of a fax with too little audio to judge.
+    /// The verdict; `None` before the first SDP result, for video, and for a fax with too little audio to judge.
     pub verdict: Option<Verdict>,
     /// Whether the verdict was removed: the capture holds no audio at all, so missing audio is no evidence.
     pub nothing_captured: bool,
@@ -42,7 +42,7 @@ pub struct Report {
     pub latched: bool,
     /// Source of the party's accepted packets.
     pub source: Option<SocketAddr>,
-    /// Where SDP last asked for RTP.
+    /// The RTP address in the party's last SDP.
     pub advertised: Option<SocketAddr>,
     /// The address in our SDP to the party.
     pub own_advertised: Option<IpAddr>,
@@ -85,7 +85,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Removes the verdict: the capture has nothing by which an answered leg could be judged.
+    /// Removes the verdict: the capture contains nothing by which an answered leg could be judged.
     ///
     /// The verdict that a call was never answered stays, because it does not depend on audio.
     pub fn leave_unjudged(&mut self) {

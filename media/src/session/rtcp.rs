@@ -35,7 +35,7 @@ impl LegState {
         self.rtcp.received(now, datagram, &heard);
     }
 
-    /// What RTCP reported so far.
+    /// The figures from RTCP so far.
     pub(super) fn rtcp_view(&self, packets: &Packets) -> RtcpView {
         self.rtcp.view(packets.gate().current())
     }

@@ -26,8 +26,8 @@ pub struct Run {
     step: u16,
     payload_len: u16,
     len: u8,
-    /// Whether payloads are decoded, see [`SessionConfig::audio_evidence`](crate::session::SessionConfig).
-    /// Stored here because this cache line is loaded anyway.
+    /// Whether payloads are decoded, see [`SessionConfig::audio_evidence`](crate::session::SessionConfig). Stored here
+    /// because this cache line is loaded in any case.
     listens: bool,
     /// The time between each packet and the one before it, in microseconds.
     gaps: [u16; STEPS_MAX],

@@ -296,7 +296,7 @@ impl SourceFilter {
         self.know();
     }
 
-    /// Copies the accepted source to where the packet path reads it.
+    /// Copies the accepted source into the field that the packet path reads.
     fn know(&mut self) {
         self.known = match self.search.accepted {
             Some(accepted @ SocketAddr::V4(_)) if self.search.settled => key(&accepted),

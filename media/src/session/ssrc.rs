@@ -1,4 +1,4 @@
-//! Which SSRC the party currently sends with (RFC 3550 §8).
+//! Tracks the SSRC that the party currently sends with (RFC 3550 §8).
 
 use crate::rtp::{Packet, PayloadKind};
 use crate::stats::Stream;

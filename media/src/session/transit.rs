@@ -1,19 +1,20 @@
-//! How the transit times of consecutive packets differ, for the statistics summary that a party asks for (RFC 3611 §4.6).
+//! Differences of the transit times of consecutive packets, for the statistics summary that a party requests (RFC 3611
+//! §4.6).
 
 use crate::rtp::Packet;
 use crate::time::{ClockRate, Micros};
 
-/// The differences since the last report. Only legs whose party wants them have this.
+/// The differences since the last report. Only legs whose party wants them have this state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TransitFold {
-    /// The SSRC, arrival and timestamp of the packet before.
+    /// The SSRC, arrival and timestamp of the previous packet.
     last: Option<(u32, Micros, u32)>,
     count: u64,
-    /// Microseconds.
+    /// The least, the greatest and the sum of the differences, in microseconds.
     least: u64,
     most: u64,
     sum: u64,
-    /// Of squares; saturates after hours without a report.
+    /// The sum of the squares; saturates after hours without a report.
     squares: u64,
 }
 
@@ -22,7 +23,7 @@ impl TransitFold {
     pub(super) fn note(&mut self, at: Micros, packet: &Packet, clock: ClockRate) {
         let before = self.last.replace((packet.ssrc, at, packet.timestamp));
         let Some((_, last, timestamp)) = before.filter(|(ssrc, ..)| *ssrc == packet.ssrc) else { return };
-        // A packet that was overtaken has the earlier timestamp.
+        // An overtaken packet has the earlier timestamp.
         let sent_ticks = i64::from(packet.timestamp.wrapping_sub(timestamp).cast_signed());
         let sent_us = sent_ticks.saturating_mul(1_000_000) / i64::from(clock.hz());
         let difference = at.since(last).saturating_sub(sent_us).unsigned_abs().min(DIFFERENCE_MAX_US);
@@ -33,8 +34,8 @@ impl TransitFold {
         self.squares = self.squares.saturating_add(difference * difference);
     }
 
-    /// The least, the greatest and the mean difference and the standard deviation, in ticks of this clock; the next ones
-    /// count from here. `None` without two packets in a row.
+    /// Minimum, maximum, mean and standard deviation of the differences, in ticks of this clock; the next ones count
+    /// from here. `None` without two consecutive packets.
     pub(super) fn take(&mut self, clock: ClockRate) -> Option<[u32; 4]> {
         let TransitFold { last, count, least, most, sum, squares } = std::mem::take(self);
         self.last = last;
@@ -45,7 +46,7 @@ impl TransitFold {
     }
 }
 
-/// A longer difference is a pause or a clock that was set, and counts as this: ten seconds.
+/// A longer difference comes from a pause or a clock that was set, and counts as this: ten seconds.
 const DIFFERENCE_MAX_US: u64 = 10_000_000;
 
 #[cfg(test)]
@@ -67,21 +68,21 @@ mod tests {
             fold.note(Micros(i64::from(number) * 20_000 + late_us), &packet(number, 9), clock);
         }
         assert_eq!(fold.take(clock), Some([40, 40, 40, 0]));
-        // Half of them 10 ms, half not at all; the first gap counts from the last packet of before.
+        // Half of them 10 ms, half not at all; the first gap counts from the last packet of the previous series.
         for number in 101..201_u32 {
             let late_us = i64::from((number / 2) % 2) * 10_000;
             fold.note(Micros(i64::from(number) * 20_000 + late_us), &packet(number, 9), clock);
         }
         assert_eq!(fold.take(clock), Some([0, 80, 40, 40]));
         assert_eq!(fold.take(clock), None, "nothing came");
-        // Over the end of the timestamps, and with another SSRC.
+        // Across the wrap of the timestamps, and with another SSRC.
         let near = Packet { timestamp: u32::MAX - 79, ..packet(0, 9) };
         fold.note(Micros(10_000_000), &near, clock);
         fold.take(clock);
         fold.note(Micros(10_020_000), &Packet { timestamp: 80, ..near }, clock);
         fold.note(Micros(10_020_000), &packet(7, 10), clock);
         assert_eq!(fold.take(clock), Some([0, 0, 0, 0]));
-        // A pause of a day is no greater than others.
+        // A pause of a day counts no more than the maximum.
         fold.note(Micros(100_000_000_000), &packet(8, 10), clock);
         assert_eq!(fold.take(clock), Some([80_000, 80_000, 80_000, 0]));
     }

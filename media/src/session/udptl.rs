@@ -1,6 +1,6 @@
-//! Fax on a leg: UDPTL datagrams (ITU-T T.38 clause 9.1) in the place of RTP. They are admitted by the rules for sources
-//! of RTP, counted and relayed. They have neither timestamps nor an SSRC, and their pace is that of a modem, so that no
-//! figure of audio and no rule of the verdict includes them.
+//! Fax on a leg: UDPTL datagrams (ITU-T T.38 clause 9.1) in place of RTP. They are admitted by the rules for sources of
+//! RTP, counted and relayed. They have neither timestamps nor an SSRC, and their pace is that of a modem, so no figure
+//! of audio and no rule of the verdict includes them.
 
 use crate::rtp::Packet;
 use crate::session::numbers::Numbers;
@@ -12,7 +12,8 @@ pub struct FaxCounters {
     pub received: u64,
     /// Datagrams sent to the party.
     pub sent: u64,
-    /// Sequence numbers of the party that did not come. A later datagram usually repeats their content (T.38 clause 9.1.4).
+    /// Sequence numbers of the party that did not arrive. A later datagram usually repeats their content (T.38 clause
+    /// 9.1.4).
     pub missing: u64,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Fax {
 }
 
 impl Fax {
-    /// Begins a fax: its sequence numbers start anew.
+    /// Begins a fax: its sequence numbers restart.
     pub(super) fn begin(&mut self) {
         self.numbers = Numbers::default();
     }
@@ -49,13 +50,13 @@ pub(crate) fn sequence(datagram: &[u8]) -> Option<u16> {
     (primary > 0 && rest.len() >= primary + RECOVERY_BYTES_MIN).then(|| u16::from_be_bytes([*high, *low]))
 }
 
-/// A datagram with this sequence number, which a session reads as it reads the one that had it.
+/// A datagram with this sequence number; a session processes it like the original datagram.
 pub(crate) fn stand_in(sequence: u16) -> [u8; 6] {
     let [high, low] = sequence.to_be_bytes();
     [high, low, 1, 0, 0, 0]
 }
 
-/// What the rules for sources need of a datagram: consecutive numbers prove a source.
+/// The fields of a datagram that the rules for sources need: consecutive numbers prove a source.
 pub(super) fn as_packet(sequence: u16, len: usize) -> Packet {
     Packet { sequence, payload_len: u32::try_from(len).unwrap_or(u32::MAX), ..Packet::default() }
 }

@@ -1,6 +1,6 @@
-//! Video on a leg's second pair of ports: RTP of any codec. It is admitted by the rules for sources, counted and relayed. A
-//! picture is many packets with one timestamp, and repairs come beside the pictures with an SSRC of their own, so that no
-//! figure of audio and no rule of the verdict includes it.
+//! Video on a leg's second pair of ports: RTP of any codec. It is admitted by the rules for sources, counted and
+//! relayed. A picture consists of many packets with one timestamp, and repair packets have their own SSRC, so no figure
+//! of audio and no rule of the verdict includes video.
 
 use crate::rtp::Packet;
 use crate::session::numbers::Numbers;
@@ -14,7 +14,7 @@ pub struct VideoCounters {
     pub received_bytes: u64,
     /// RTP packets sent to the party.
     pub sent: u64,
-    /// Sequence numbers of the party that did not come.
+    /// Sequence numbers of the party that did not arrive.
     pub missing: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct VideoCounters {
 pub(super) struct Video {
     pub(super) counters: VideoCounters,
     streams: [Option<(u32, Numbers)>; STREAMS_MAX],
-    /// The place in `streams` that the next new SSRC gets.
+    /// The index in `streams` for the next new SSRC.
     next: usize,
 }
 
@@ -36,7 +36,7 @@ impl Video {
         self.counters.missing = self.counters.missing.saturating_add_signed(missing);
     }
 
-    /// The numbers of an SSRC; a new one takes the place of the one that came first.
+    /// The numbers of an SSRC; a new SSRC replaces the one that was added first.
     fn numbers(&mut self, ssrc: u32) -> Option<&mut Numbers> {
         let known = self.streams.iter().position(|stream| stream.is_some_and(|(known, _)| known == ssrc));
         let place = known.unwrap_or_else(|| {
@@ -53,7 +53,8 @@ impl Video {
     }
 }
 
-/// SSRCs whose numbers are followed at a time: pictures, repairs, and those of a party that has just changed them.
+/// SSRCs whose numbers are followed at the same time: pictures, repairs, and both again after the party has changed
+/// them.
 const STREAMS_MAX: usize = 4;
 
 #[cfg(test)]

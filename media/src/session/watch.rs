@@ -15,7 +15,7 @@ pub struct Watch {
     silent_since: Option<Micros>,
     /// The verdict last reported; ok at the start.
     told: Verdict,
-    /// A different verdict, since when it is seen, and how often in a row.
+    /// A different verdict, the time since which it is seen, and the number of times in a row.
     candidate: Option<(Verdict, Micros, u8)>,
     /// When the next verdict is computed.
     judged_next: Micros,

@@ -19,7 +19,7 @@ const fn entry(name: &'static str, expected: Verdict, settings: &'static str, ab
     Entry { name, expected, about, settings }
 }
 
-/// Every named scenario, those for a first look first.
+/// Every named scenario; those for a first look come first.
 pub const CATALOGUE: [Entry; 77] = [
     entry("clean", Verdict::Ok, "", "one minute of undisturbed audio"),
     entry("lossy", Verdict::LossyInbound, "loss=5", "5 % of the packets are lost at random"),

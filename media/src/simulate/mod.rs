@@ -1,4 +1,4 @@
-//! Simulates impaired RTP: what a talker sends and how a network changes it, reproducible by seed.
+//! Simulates impaired RTP: the packets of a talker and the effects of a network, reproducible by seed.
 //!
 //! A [`Scenario`] describes one party of a call; a [`Simulation`] yields its packets in order of arrival.
 //! Tests, the demo's phones, benches and `sidetone simulate` use it. Sans-I/O: a driver that sends in real

@@ -114,7 +114,7 @@ pub struct Talker {
     pub stop_ms: Option<u32>,
     /// The largest number of packets.
     pub packets_max: Option<u32>,
-    /// Packets that a sound card has buffered and sends at once at the start.
+    /// Packets that a sound card has buffered and sends together at the start.
     pub flush: u32,
     /// Silence suppression.
     pub silence: Option<Silence>,

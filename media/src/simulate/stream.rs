@@ -98,7 +98,7 @@ impl PartialEq for UnderWay {
 
 impl Eq for UnderWay {}
 
-/// Packets under way at once; the longest delay at the highest rate needs fewer.
+/// Packets under way at the same time; the longest delay at the highest rate needs fewer.
 const UNDER_WAY_MAX: usize = 65_536;
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) struct Gcm {
 }
 
 impl Cipher {
-    /// Derives the session keys; `None` when a library refuses the length of a key, which it does not.
+    /// Derives the session keys; `None` when a library refuses the length of a key, which never happens.
     pub(super) fn derived(master: &MasterKey, is_rtcp: bool) -> Option<Cipher> {
         let suite = master.suite();
         let (mut key, mut salt, mut auth) = ([0; 32], [0; 14], [0; AUTH_KEY_BYTES]);
@@ -187,7 +187,7 @@ impl Cm {
         StreamCipherCoreWrapper::from_core(core).apply_keystream(body);
     }
 
-    /// Writes the tag of `buffer[..len]` behind it; returns the length with the tag.
+    /// Writes the tag of `buffer[..len]` after it; returns the length with the tag.
     #[inline]
     fn sign(&self, buffer: &mut [u8], len: usize, more: &[u8]) -> Option<usize> {
         let tag = self.mac_of(buffer.get(..len)?, more).finalize().into_bytes();
@@ -262,7 +262,7 @@ fn rollover(index: u64) -> [u8; 4] {
     ((index >> 16) as u32).to_be_bytes()
 }
 
-/// What is authenticated of an SRTCP packet and not encrypted (RFC 7714 §9.2).
+/// The part of an SRTCP packet that is authenticated but not encrypted (RFC 7714 §9.2).
 fn rtcp_clear(head: &[u8], flagged: [u8; INDEX_BYTES]) -> Option<[u8; RTCP_HEAD_BYTES + INDEX_BYTES]> {
     let mut clear = [0; RTCP_HEAD_BYTES + INDEX_BYTES];
     clear.first_chunk_mut::<RTCP_HEAD_BYTES>()?.copy_from_slice(head);

@@ -5,7 +5,7 @@ use aes::{Aes128, Aes256, Block};
 
 use super::MasterKey;
 
-/// What a derived key is for: the labels of RFC 3711 §4.3.1, first those of RTP.
+/// The purpose of a derived key: the labels of RFC 3711 §4.3.1, first those of RTP.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Label {
     Encryption,

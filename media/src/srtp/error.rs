@@ -6,7 +6,7 @@ pub enum SrtpError {
     /// The datagram is too short, or its header does not fit into it.
     #[error("read the header of an SRTP packet")]
     Malformed,
-    /// The packet came before, or is older than the replay window (RFC 3711 §3.3.2).
+    /// The packet is a repetition, or older than the replay window (RFC 3711 §3.3.2).
     #[error("accept an SRTP packet twice")]
     Replayed,
     /// The buffer has no room for the tag, or the keys may protect no further packet.

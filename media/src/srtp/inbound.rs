@@ -1,4 +1,4 @@
-//! What a party sends: authenticated, then decrypted in place.
+//! Packets from a party: authenticated, then decrypted in place.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use super::{MasterKey, SrtpError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Inbound {
-    /// `None` when the keys were not usable: then nothing is authentic.
+    /// `None` when the keys were not usable: then every packet is refused.
     ciphers: Option<(Cipher, Cipher)>,
     mki_bytes: usize,
     rtp: Streams,
@@ -29,7 +29,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Derives the session keys of `key`; no packet has come.
+    /// Derives the session keys of `key`; no packet has arrived yet.
     pub fn new(key: &MasterKey) -> Inbound {
         let ciphers = Cipher::derived(key, false).zip(Cipher::derived(key, true));
         Inbound { ciphers, mki_bytes: key.mki_bytes(), rtp: Streams::new(), rtcp: Streams::new() }
@@ -57,7 +57,7 @@ impl Inbound {
 
     /// Authenticates an SRTCP packet and decrypts it in place; returns the length of the RTCP packet.
     ///
-    /// A packet that is not encrypted is refused: no line with `UNENCRYPTED_SRTCP` is ever accepted.
+    /// A packet that is not encrypted is refused: no `a=crypto` line with `UNENCRYPTED_SRTCP` is ever accepted.
     ///
     /// # Errors
     /// The packet is not to be used, and its bytes are undefined.

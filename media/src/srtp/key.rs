@@ -25,8 +25,8 @@ impl MasterKey {
         Some(key)
     }
 
-    /// The same key, whose packets carry a master key identifier of this length. As there is one key, the
-    /// identifier's value says nothing; it is skipped.
+    /// The same key, whose packets carry a master key identifier of this length. There is only one key, so the
+    /// identifier is skipped.
     #[must_use]
     pub fn with_mki_bytes(self, mki_bytes: u8) -> MasterKey {
         MasterKey { mki_bytes, ..self }
@@ -60,9 +60,9 @@ impl fmt::Debug for MasterKey {
 /// The keys of a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SrtpKeys {
-    /// The party's key, for what it sends.
+    /// The party's key, for packets from it.
     pub receive: MasterKey,
-    /// Our key, for what is sent to the party.
+    /// Our key, for packets to the party.
     pub send: MasterKey,
 }
 

@@ -1,6 +1,6 @@
 //! The parts of an SRTP or SRTCP packet that are not encrypted.
 
-/// What the transforms need of an RTP header (RFC 3550 §5.1).
+/// The fields of an RTP header that the transforms need (RFC 3550 §5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RtpHead {
     /// Bytes of the header with CSRCs and extension, which are authenticated and not encrypted.

@@ -1,8 +1,8 @@
 //! SRTP and SRTCP (RFC 3711), with AES-CM and HMAC-SHA1, or with AES-GCM (RFC 7714).
 //!
-//! [`Inbound`] authenticates and decrypts what a party sends, [`Outbound`] encrypts what is sent to it; both work in
-//! the buffer of the packet and allocate only for a stream that is new. Keys come from SDP (RFC 4568) and
-//! are passed in. The key derivation rate is always zero (RFC 3711 §4.3.1).
+//! [`Inbound`] authenticates and decrypts packets from a party, [`Outbound`] encrypts packets to it. Both work in the
+//! buffer of the packet and allocate only for a new stream. Keys come from SDP (RFC 4568) and are passed in. The key
+//! derivation rate is always zero (RFC 3711 §4.3.1).
 //!
 //! AES-CM uses `aes`, `ctr`, `hmac` and `sha1` of RustCrypto, AES-GCM uses `ring`: each is the faster one at the
 //! length of a packet (`benches/srtp.rs`), and `ring` has no AES-CM.

@@ -1,4 +1,4 @@
-//! What is sent to a party: encrypted in place, then signed.
+//! Packets to a party: encrypted in place, then given a tag.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{MasterKey, SrtpError};
 
 /// The sending side of one key. No index is used twice: a packet that was sent before is refused.
 pub struct Outbound {
-    /// `None` when the keys were not usable: then nothing is sent.
+    /// `None` when the keys were not usable: then no packet is sent.
     ciphers: Option<(Cipher, Cipher)>,
     streams: Streams,
     /// The stream whose sequence numbers are shifted, see [`Outbound::continued`].
@@ -18,18 +18,18 @@ pub struct Outbound {
     next_rtcp: u32,
 }
 
-/// A stream that began again with other sequence numbers.
+/// A stream that restarted with other sequence numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shift {
     ssrc: u32,
-    /// What is added to the sequence numbers of the stream.
+    /// The offset added to the sequence numbers of the stream.
     by: u16,
-    /// The sequence number that would confirm that the stream began again.
+    /// The sequence number that would confirm the restart.
     awaited: Option<u16>,
 }
 
 impl Outbound {
-    /// Derives the session keys of `key`; nothing was sent.
+    /// Derives the session keys of `key`; no packet has been sent yet.
     pub fn new(key: &MasterKey) -> Outbound {
         let ciphers = Cipher::derived(key, false).zip(Cipher::derived(key, true));
         Outbound { ciphers, streams: Streams::new(), shift: Shift::default(), next_rtcp: 0 }
@@ -80,10 +80,9 @@ impl Outbound {
         Ok(sealed)
     }
 
-    /// The index of a packet of a stream that began again: some senders restart their sequence numbers and keep the
-    /// SSRC. A receiver of SRTP would look for such packets in the last round and refuse all of them, so that the
-    /// stream continues with shifted numbers. Two packets in sequence, both out of the window, show that it began
-    /// again (RFC 3550 A.1).
+    /// The index of a packet of a restarted stream: some senders restart their sequence numbers and keep the SSRC. An
+    /// SRTP receiver would assign such packets to the previous rollover and refuse all of them, so the stream continues
+    /// with shifted numbers. Two consecutive packets outside the window show a restart (RFC 3550 A.1).
     #[cold]
     fn continued(&mut self, head: RtpHead, sequence: u16) -> Option<u64> {
         let highest = self.streams.highest(head.ssrc)?;

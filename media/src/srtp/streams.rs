@@ -1,11 +1,11 @@
-//! The streams of one key: which packets came, and the rollover counter of each (RFC 3711 §3.3).
+//! The streams of one key: the packets that were processed, and the rollover counter of each stream (RFC 3711 §3.3).
 
 use super::SrtpError;
 
 /// The streams that were protected or accepted under one key, by SSRC.
 ///
-/// A stream is remembered as long as the key, because a forgotten one would begin at index zero again: its old
-/// packets would be accepted, and its keystream would be used twice.
+/// A stream is kept as long as the key, because a removed one would begin at index zero again: its old packets would be
+/// accepted, and its keystream would be used twice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Streams {
     /// The stream of the last packet is the first.
@@ -18,7 +18,8 @@ struct Stream {
     ssrc: u32,
     /// The highest index: the rollover counter and the sequence number.
     highest: u64,
-    /// Which of the [`WINDOW`] indices up to the highest came, the highest in the lowest bit.
+    /// One bit for each of the [`WINDOW`] indices up to the highest, the highest in the lowest bit: whether it was
+    /// used.
     came: u128,
 }
 
@@ -28,10 +29,11 @@ impl Streams {
         Streams { streams: Vec::with_capacity(STREAMS_LIKELY) }
     }
 
-    /// The index that a packet of `ssrc` with this sequence number has, if it may come now (RFC 3711 §3.3.1).
+    /// The index that a packet of `ssrc` with this sequence number has, if the packet is acceptable now (RFC 3711
+    /// §3.3.1).
     ///
     /// # Errors
-    /// It came before, or is too old to tell; or there are too many streams.
+    /// The packet is a repetition, or too old to decide this; or there are too many streams.
     #[inline]
     pub(super) fn index_of(&mut self, ssrc: u32, sequence: u16) -> Result<u64, SrtpError> {
         let Some(stream) = self.find(ssrc)? else { return Ok(sequence.into()) };
@@ -40,10 +42,10 @@ impl Streams {
         Ok(index)
     }
 
-    /// Whether a packet of `ssrc` with this index may come now.
+    /// Checks that a packet of `ssrc` with this index is acceptable now.
     ///
     /// # Errors
-    /// It came before, or is too old to tell; or there are too many streams.
+    /// The packet is a repetition, or too old to decide this; or there are too many streams.
     pub(super) fn admits(&mut self, ssrc: u32, index: u64) -> Result<(), SrtpError> {
         self.find(ssrc)?.map_or(Ok(()), |stream| stream.admits(index))
     }
@@ -117,7 +119,7 @@ impl Stream {
 
 /// Half of the range of sequence numbers.
 const HALF: i32 = 1 << 15;
-/// Packets that may be overtaken: RFC 3711 §3.3.2 asks for 64 at least.
+/// Number of packets by which one may be late: RFC 3711 §3.3.2 requires at least 64.
 pub(super) const WINDOW: u64 = 128;
 /// Streams of one key. A party has a new one for each source of audio, for example music while it holds.
 const STREAMS_MAX: usize = 256;

@@ -1,4 +1,5 @@
-//! The vectors of the standards, and laws: what is protected comes back, once, and nothing else comes.
+//! The vectors of the standards, and laws: a protected packet is accepted once, unchanged, and no other packet is
+//! accepted.
 
 use proptest::prelude::*;
 
@@ -142,7 +143,7 @@ fn rfc_7714_17() {
         assert_eq!(protected_rtcp(&mut outbound(suite), &plain), sealed, "{suite:?}");
         assert_eq!(opened_rtcp(&mut inbound(suite), &sealed), Ok(plain.clone()), "{suite:?}");
     }
-    // §17.3: authenticated and not encrypted, which no line that we accept allows.
+    // §17.3: authenticated and not encrypted, which no accepted `a=crypto` line allows.
     let clear = hex(
         "81c8000d4d6172734e5450314e545032525450200000042a0000e9304c756e61deadbeefdeadbeefdeadbeefdeadbeefdeadbeef841dd9683dd78ec92ae58790125f62b3000005d4",
     );

@@ -14,7 +14,7 @@ use crate::stats::Hundredths;
 pub struct AudioEvidence {
     /// Packets that were decoded: one in four of those that could be.
     pub looked_at_packets: u64,
-    /// The audio they stand for, in milliseconds.
+    /// The audio that they represent, in milliseconds.
     pub looked_at_ms: u64,
     /// Mean level, in dBov; -127 is digital silence (RFC 6465 §3).
     pub level_dbov: Hundredths,
@@ -39,14 +39,14 @@ impl AudioSample {
         packet.sequence.is_multiple_of(EVERY) && matches!(packet.payload_type, PCMU | PCMA)
     }
 
-    /// Whether the packet in `datagram`, which is one of RTP, may be one of those, by its number.
+    /// Whether the RTP packet in `datagram` may be one of those, by its sequence number.
     #[inline(always)]
     pub(crate) fn may_be_due(datagram: &[u8]) -> bool {
-        // The number's lower byte: it is a multiple where the number is one.
+        // The lower byte of the number is a multiple of [`EVERY`] exactly when the number is.
         datagram.get(3).is_some_and(|low| u16::from(*low).is_multiple_of(EVERY))
     }
 
-    /// Looks at `payload`, or at what a capture has kept of it; `None` when that is too little.
+    /// Samples `payload`, or the part of it that a capture has kept; `None` when that is too short.
     pub fn of(payload: &[u8]) -> Option<AudioSample> {
         let stride = payload.len() / STRIDES;
         if stride == 0 {

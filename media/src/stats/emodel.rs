@@ -147,7 +147,7 @@ const OF_CODEC_MIN_PCT: u64 = 90;
 const R_DEFAULT: f64 = 93.2;
 /// One-way network delay that is assumed when RTCP did not measure it.
 const NETWORK_MS: f64 = 30.0;
-/// With more delay R is 0 anyway.
+/// Above this delay R is always 0.
 const DELAY_MAX_MS: f64 = 1_000.0;
 /// The model is not published for higher ratios.
 const BURST_RATIO_MAX: Hundredths = Hundredths(800);

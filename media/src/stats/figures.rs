@@ -212,7 +212,7 @@ pub struct PhoneRating {
     pub buffer_ms: u32,
     /// The transmission rating R, 0.00 to 93.20.
     pub rating: Hundredths,
-    /// Packets that did not arrive or came too late for the buffer, in percent of the expected.
+    /// Packets that did not arrive, or arrived too late for the buffer, in percent of the expected.
     pub effective_loss_pct: Hundredths,
     /// The burst ratio BurstR: mean run of such packets relative to that of random loss; 1.00 to 8.00.
     pub burst_ratio: Hundredths,

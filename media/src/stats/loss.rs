@@ -82,7 +82,7 @@ impl LossWindow {
     pub(crate) fn close(&mut self, rows: &mut Rows) {
         let mut left = self.in_segment.min(WINDOW);
         let seen = self.seen();
-        // Each turn decides one number at least: those that arrived next to each other, or one that did not.
+        // Each iteration decides at least one number: consecutive arrived numbers, or one missing number.
         while left > 0 {
             let arrived = (seen << (WINDOW - left)).leading_ones().min(left);
             if arrived > 0 {
@@ -200,7 +200,7 @@ impl LossWindow {
         }
     }
 
-    /// Adds `count` such packets at once.
+    /// Adds `count` such packets in one step.
     #[inline]
     pub(crate) fn follow(&mut self, count: u16) {
         if self.in_segment >= WINDOW && count > 0 {
@@ -221,7 +221,7 @@ impl LossWindow {
         behind < self.in_segment && behind <= MISORDER_MAX
     }
 
-    /// Packets that came again, over all segments.
+    /// Repeated packets, over all segments.
     pub(crate) fn duplicates(&self) -> u64 {
         self.totals.duplicates
     }

@@ -65,7 +65,7 @@ impl<'a> Steps<'a> {
 #[inline(never)]
 fn count_within(gaps: &[u16], most_us: i64) -> usize {
     let (mut elapsed_us, mut count) = (0, 0);
-    // Eight at a time, whose sum is one instruction or two, and then those of which only some are within.
+    // Eight at a time, because their sum takes one or two instructions; then one by one until the limit.
     for some in gaps.chunks(8) {
         let some_us: u32 = some.iter().map(|gap_us| u32::from(*gap_us)).sum();
         if elapsed_us + i64::from(some_us) >= most_us {
@@ -128,7 +128,7 @@ impl Part {
 struct Transit {
     transit_us: i32,
     least_us: i32,
-    /// How late the latest packet was.
+    /// The largest lateness of a packet.
     max_us: u32,
     taken: u16,
 }
@@ -244,8 +244,8 @@ impl Timing {
         folded.transit.taken
     }
 
-    /// Processes the first of `steps` for two streams at once, like [`Timing::arrive_in_steps`] for each of
-    /// them; `None`, and no change, when the results of the two would differ.
+    /// Processes the first of `steps` for two streams in one pass, like [`Timing::arrive_in_steps`] for each of them;
+    /// `None`, and no change, when the results of the two would differ.
     pub(crate) fn arrive_in_both(
         &mut self,
         other: &mut Timing,
@@ -462,7 +462,7 @@ mod tests {
             }
         }
 
-        /// Two streams that may have begun apart, with thresholds of their own, get what each gets by itself.
+        /// Two streams with different beginnings and thresholds get the same results together as each by itself.
         #[test]
         fn two_streams_at_once_are_one_after_the_other(
             late_ms in prop_oneof![2 => Just((60_i64, 60_i64)), 1 => (0_i64..200, 0_i64..200)],

@@ -138,8 +138,8 @@ impl Stream {
         }
     }
 
-    /// Folds `steps` into this stream and into another, with the result of [`Stream::push_steps`] for each.
-    /// What is equal for both is computed once.
+    /// Folds `steps` into this stream and into another, with the result of [`Stream::push_steps`] for each. Parts that
+    /// are equal for both are computed once.
     pub(crate) fn push_steps_into_both(&mut self, other: &mut Stream, mut steps: Steps<'_>) {
         while let Some((at, packet)) = steps.packet() {
             let Some(mut taken) = self.fold_steps_of_both(other, at, &steps) else {
@@ -277,7 +277,7 @@ impl Stream {
         self.window.expected()
     }
 
-    /// Packets that came again so far, over all segments.
+    /// Repeated packets so far, over all segments.
     pub(crate) fn duplicates(&self) -> u64 {
         self.window.duplicates()
     }
@@ -411,7 +411,7 @@ impl Stream {
         figures
     }
 
-    /// Adds what is derived from other figures and their sums.
+    /// Adds the figures derived from other figures and their sums.
     fn add_shares(&self, figures: &mut Figures) {
         let sums = figures.sums;
         figures.burst_share = figures.bursts.map(|bursts| bursts.lost_share_pct);

@@ -1,4 +1,4 @@
-//! What a stream must know before its first packet.
+//! The settings that a stream needs before its first packet.
 
 use crate::stats::Hundredths;
 use crate::time::ClockRate;
@@ -21,7 +21,7 @@ pub struct StreamConfig {
     pub short_gap_pct: u32,
     /// Deviation of the media rate that counts as off pace, in percent.
     pub pace_pct: u32,
-    /// Rows of the timeline for which memory is allocated at once, when the first row ends.
+    /// Rows of the timeline for which memory is allocated in one step, when the first row ends.
     pub timeline_reserve: u16,
 }
 

@@ -140,7 +140,7 @@ fn level_of(power: u64) -> u8 {
     below as u8 + 1
 }
 
-/// What the timing counters contribute to a row that is over.
+/// The contribution of the timing counters to a row that is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     /// Samples of the whole stream so far.
@@ -156,8 +156,8 @@ pub(crate) struct Turn {
 
 /// The timeline while it is written.
 ///
-/// Rare events are entered at once. The rest comes from a packet's counters when a row is over, so that
-/// closing a row touches only this structure.
+/// Rare events are entered immediately. The rest comes from a packet's counters when a row is over, so that closing a
+/// row touches only this structure.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     /// End of the open row; before the first packet every time is after it.

@@ -16,7 +16,7 @@ pub(super) enum Record<'a> {
     Answered,
     /// The leg was closed.
     Closed,
-    /// SDP was settled.
+    /// SDP was negotiated.
     Described(Box<Description>),
     /// The trace ends; this many inputs were not recorded.
     End { missing: u64 },
@@ -40,7 +40,7 @@ pub(super) enum Record<'a> {
     SentRtcp { datagram: &'a [u8] },
     /// A datagram of UDPTL, while the leg carried a fax.
     Udptl { source: SocketAddr, sequence: u16 },
-    /// SRTP packets came that could not be authenticated.
+    /// SRTP packets arrived that could not be authenticated.
     Unauthenticated { packets: u32 },
     /// ICMP reported that the destination is unreachable.
     Unreachable,

@@ -17,7 +17,7 @@ pub enum TraceDamage {
     /// The bytes do not begin like a trace, or end within its head.
     #[error("not a trace: {what}")]
     NotATrace {
-        /// What is wrong with them.
+        /// A description of the damage.
         what: &'static str,
     },
     /// A block is damaged; everything before it was read.
@@ -25,7 +25,7 @@ pub enum TraceDamage {
     Damaged {
         /// Offset of the block.
         offset: u64,
-        /// What is wrong with it.
+        /// A description of the damage.
         what: &'static str,
     },
 }
@@ -90,7 +90,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// The largest number of bytes that [`Replay::feed`] needs at once.
+    /// The largest number of bytes that one call of [`Replay::feed`] needs.
     pub const NEEDED_MAX: usize = BLOCK_LEN_MAX + FRAME_BYTES;
 
     /// Expects the first byte of a trace.
@@ -115,7 +115,7 @@ impl Replay {
     /// after it.
     ///
     /// # Errors
-    /// Returned again from the first damage on; everything before it counts.
+    /// The first damage, returned again by every later call; everything before it counts.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, TraceDamage> {
         if let Some(damage) = &self.damage {
             return Err(damage.clone());
@@ -294,6 +294,6 @@ impl LegReplay {
     }
 }
 
-/// An address from which no datagram comes.
+/// An address from which no datagram arrives.
 const NOWHERE: std::net::SocketAddr =
     std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);

@@ -20,7 +20,7 @@ use crate::time::Micros;
 pub struct TracedSession {
     session: Session,
     writer: Option<Box<TraceWriter>>,
-    /// The SSRC that we send with, when the trace has it already.
+    /// The SSRC that we send with, if the trace already contains it.
     sends: Option<u32>,
 }
 

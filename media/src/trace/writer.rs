@@ -48,7 +48,7 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts a trace; its head goes to `sink` at once.
+    /// Starts a trace; its head goes to `sink` immediately.
     pub fn new(head: &TraceHead, sink: Arc<dyn TraceSink>) -> Self {
         let bytes = head.write();
         let written = bytes.len() as u64;

@@ -3,7 +3,7 @@
 use crate::session::Report;
 use crate::verdict::{Blame, Verdict};
 
-/// Who should act on the verdict of `report`.
+/// The side that should act on the verdict of `report`.
 pub(super) fn blame(report: &Report) -> Option<Blame> {
     let figures = &report.figures;
     // Packets that our own receive queue dropped are not in `lost`; when there are at least as many of them,

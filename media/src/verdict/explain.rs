@@ -1,4 +1,4 @@
-//! Explains a verdict: every rule as it was asked, who should act, when it showed, and a sentence.
+//! Explains a verdict: every checked rule, who should act, when the fault was visible, and a sentence.
 
 use crate::session::Report;
 use crate::stats::Hundredths;

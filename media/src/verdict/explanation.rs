@@ -9,11 +9,11 @@ use crate::verdict::{Measure, Verdict};
 pub struct Explanation {
     /// The version of the rules that were applied.
     pub rules_version: &'static str,
-    /// The verdict; `None` while no SDP was settled.
+    /// The verdict; `None` before the first SDP result, and for media that is not judged.
     pub verdict: Option<Verdict>,
     /// The condition of the verdict that held; empty when the verdict has only one, or when no rule matched.
     pub reason: &'static str,
-    /// Who should act; `None` when no action is needed.
+    /// The side that should act; `None` when no action is needed.
     pub blame: Option<Blame>,
     /// When the cause was visible; `None` when there is no fault, or when the times are not known.
     pub affected: Option<Affected>,

@@ -1,4 +1,4 @@
-//! What the rules know of a leg beside the figures of its packets.
+//! The inputs of the rules besides the figures of a leg's packets.
 
 /// Inputs of the rules from signalling, the source filter and the sending side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Facts {
     pub unreachable_errors: u64,
     /// Time for which our packets went to an unreachable address, in microseconds.
     pub blackhole_us: i64,
-    /// Whether the party's packets came from another address than in SDP, and were latched to.
+    /// Whether the party's packets arrived from another address than in SDP, and that address was latched.
     pub relocated: bool,
     /// Time from the last packet to the end of expected audio, in microseconds.
     pub tail_us: i64,

@@ -51,7 +51,7 @@ pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
 pub(super) const CLIPPED_AUDIO: &str = "clipped_audio";
 /// Only comfort noise arrived: the microphone was muted, or silence suppression never ended.
 pub(super) const COMFORT_NOISE_ONLY: &str = "comfort_noise_only";
-/// The party's own reports show that it receives nothing of what is sent to it.
+/// The party's own reports show that it receives none of the packets sent to it.
 pub(super) const FAR_END_DEAF: &str = "far_end_deaf";
 /// The party's own reports show as much loss as would be a verdict here.
 pub(super) const FAR_END_LOSS: &str = "far_end_loss";

@@ -54,7 +54,7 @@ impl Rule {
     }
 }
 
-/// One line of [`RULES`]: verdict, reason, whether it needs audio, its condition and what it measures.
+/// One line of [`RULES`]: verdict, reason, whether it needs audio, its condition and its measures.
 macro_rules! rule {
     ($verdict:ident, $reason:literal, $needs_audio:literal, $condition:ident, $measures:ident) => {
         Rule {

@@ -1,4 +1,4 @@
-//! A leg whose judgement is put into words, and the audio of it that never came.
+//! Describes the verdict of a leg in words, and finds audio of it that never arrived.
 
 use crate::rtcp::SenderCount;
 use crate::session::Report;

@@ -445,7 +445,7 @@ impl Wording<'_> {
         }
     }
 
-    /// Where the seconds are known: ", between second 12 and second 31".
+    /// The affected seconds, when they are known: ", between second 12 and second 31".
     fn when(&self) -> String {
         let Some(Affected { first_s, last_s, .. }) = self.explanation.affected else { return String::new() };
         let timeline = &self.report.timeline;

@@ -1,9 +1,9 @@
 //! The ICE-lite agent of a leg (RFC 8445 §2.5, RFC 7675): answers checks, and learns the party's address from them.
 //!
-//! A check that is not authentic changes nothing and is not answered, so that the port reflects nothing. The path is
-//! that of the nominated pair, and before a nomination that of the first pair that was checked: a browser sends audio
-//! as soon as a pair works, which may be half a second before it nominates one (RFC 8445 §12). The party consents to be sent to as long as its checks come; §5.1 of RFC 7675 lets a
-//! lite agent count them instead of checks of its own.
+//! A check that is not authentic changes nothing and is not answered, so that the port does not reflect traffic. The
+//! path is that of the nominated pair, and before a nomination that of the first checked pair: a browser sends audio as
+//! soon as a pair works, which may be half a second before it nominates one (RFC 8445 §12). The party's consent lasts
+//! while its checks arrive; RFC 7675 §5.1 lets a lite agent count them instead of sending its own.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ struct Path {
     remote: SocketAddr,
     /// The priority of the party's candidate.
     priority: u32,
-    /// Whether the party has nominated the pair; before, it gives way to any pair that is.
+    /// Whether the party has nominated the pair; a pair without a nomination is replaced by any nominated pair.
     is_nominated: bool,
     /// Whether the last check of the pair nominated it. A party that nominates all pairs means that of the highest
     /// priority; one that nominates one pair after the other means the last.
@@ -36,7 +36,7 @@ struct Path {
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     response: Response,
-    /// Whether the path is another one now, or is nominated now.
+    /// Whether the path has changed, or has just been nominated.
     pub has_moved: bool,
 }
 
@@ -51,7 +51,7 @@ impl Answer {
 }
 
 impl Agent {
-    /// An agent that knows no path yet.
+    /// An agent without a path.
     pub fn new(terms: IceTerms) -> Agent {
         Agent { terms, path: None }
     }
@@ -70,7 +70,7 @@ impl Agent {
     /// Handles a STUN datagram.
     ///
     /// # Errors
-    /// It is no authentic check.
+    /// The datagram is not an authentic check.
     pub fn receive(&mut self, now: Micros, source: SocketAddr, datagram: &[u8]) -> Result<Answer, Refusal> {
         let check = Check::read(datagram, &self.terms.username, &self.terms.password)?;
         let outcome = match check.unknown {
@@ -134,9 +134,10 @@ impl Agent {
     }
 }
 
-/// How long one check of the party allows to send to it (RFC 7675 §5.1).
+/// How long one check of the party permits sending to it (RFC 7675 §5.1).
 const CONSENT_US: i64 = 30_000_000;
-/// A nominated pair without a check for this long gives way to any other: browsers check every 2.5 seconds at least.
+/// A nominated pair without a check for this long is replaced by any other nominated pair: browsers check at least
+/// every 2.5 seconds.
 const STALE_US: i64 = 6_000_000;
 
 #[cfg(test)]
@@ -201,16 +202,16 @@ mod tests {
         assert_eq!(remote(&agent, 0), Some(1), "until a pair is nominated");
         assert!(check(&mut agent, 0, 2, 20, true));
         assert_eq!(remote(&agent, 0), Some(2));
-        // One that nominates every pair means the pair of the highest priority.
+        // A party that nominates every pair means the pair of the highest priority.
         assert!(!check(&mut agent, 1, 1, 10, true));
         assert!(check(&mut agent, 1, 3, 30, true));
         assert_eq!(remote(&agent, 1), Some(3));
-        // One that moves no longer nominates the pair that it leaves.
+        // A party that moves no longer nominates its previous pair.
         assert!(!check(&mut agent, 2, 3, 30, false));
         assert_eq!(remote(&agent, 2), Some(3));
         assert!(check(&mut agent, 2, 1, 10, true));
         assert_eq!(remote(&agent, 2), Some(1));
-        // A pair that is gone gives way.
+        // A pair without checks is replaced.
         assert!(check(&mut agent, 9, 4, 1, true));
         assert_eq!(remote(&agent, 9), Some(4));
     }

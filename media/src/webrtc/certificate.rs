@@ -1,4 +1,4 @@
-//! The certificate that a node shows in DTLS: self-signed, and made once for a process, because SDP has its
+//! The certificate that a node presents in DTLS: self-signed, and created once per process, because SDP contains its
 //! fingerprint.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dimpl::{Config, DtlsCertificate};
 use ring::digest::{SHA256, digest};
 
-/// A self-signed certificate with a key of ECDSA P-256, and how it is used in DTLS.
+/// A self-signed certificate with a key of ECDSA P-256, and its configuration for DTLS.
 #[derive(Clone)]
 pub struct Certificate {
     pub(super) config: Arc<Config>,
@@ -18,7 +18,7 @@ pub struct Certificate {
 /// Why there is no certificate; completes "failed to make a certificate: ".
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The parts for DTLS do not fit each other; the text has the reason.
+    /// The parts of the DTLS configuration do not match; the text contains the reason.
     #[error("the DTLS library refused its settings: {0}")]
     Config(String),
     /// The system has no randomness, or the key was refused.

@@ -1,7 +1,7 @@
 //! The DTLS handshake of a leg (RFC 5763, RFC 5764): from the first datagram to the keys of SRTP.
 //!
-//! The keys are given out only when the handshake is complete and the party's certificate has the digest of SDP. The
-//! machine lives on for a while afterwards, because it repeats its last flight when that was lost.
+//! The keys are returned only when the handshake is complete and the party's certificate has the digest of SDP. The
+//! machine remains for a while afterwards, to repeat its last flight when that was lost.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ use crate::srtp::{MasterKey, SrtpKeys, Suite};
 /// The handshake of one leg.
 pub struct Handshake {
     dtls: Dtls,
-    /// The digest of the party's certificate, by SDP.
+    /// The digest of the party's certificate, from SDP.
     fingerprint: [u8; 32],
     is_client: bool,
-    /// Whether the party showed the certificate of SDP.
+    /// Whether the party presented the certificate of SDP.
     is_verified: bool,
     is_connected: bool,
     keys: Option<SrtpKeys>,
     state: State,
     deadline: Instant,
-    /// When the library wants to repeat something.
+    /// When the library's next timer is due.
     timer: Option<Instant>,
     outputs: VecDeque<HandshakeOutput>,
 }
@@ -32,21 +32,21 @@ pub struct Handshake {
 enum State {
     /// It failed, or is over.
     Ended,
-    /// The keys were given out.
+    /// The keys were returned.
     Done,
     Running,
 }
 
-/// What a handshake is fed with.
+/// An input of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub enum HandshakeInput<'a> {
     /// A DTLS datagram of the party.
     Datagram(&'a [u8]),
-    /// The time of [`Handshake::next_timeout`] has come.
+    /// The time of [`Handshake::next_timeout`] is reached.
     Timeout,
 }
 
-/// What a handshake gives out.
+/// An output of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeOutput {
     /// A datagram for the party.
@@ -60,13 +60,13 @@ pub enum HandshakeOutput {
 /// Why a handshake has no keys; completes "failed to agree on keys by DTLS: ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The party showed another certificate than SDP has.
+    /// The party presented another certificate than that of SDP.
     #[error("the certificate does not have the fingerprint of SDP")]
     Certificate,
     /// It was not complete after [`Handshake::TIME_MAX`].
     #[error("the handshake took longer than 30 seconds")]
     Deadline,
-    /// The party offers no profile of SRTP that we have.
+    /// The party offers no SRTP profile that we support.
     #[error("there is no profile of SRTP in common")]
     Profile,
 }
@@ -75,7 +75,7 @@ impl Handshake {
     /// How long a handshake may take.
     pub const TIME_MAX: Duration = Duration::from_secs(30);
 
-    /// A handshake with the party whose certificate has this digest; as a client it begins at once.
+    /// A handshake with the party whose certificate has this digest; as a client it begins immediately.
     pub fn new(now: Instant, certificate: &Certificate, fingerprint: [u8; 32], is_client: bool) -> Handshake {
         let mut dtls = Dtls::new_12(certificate.config.clone(), certificate.pair.clone(), now);
         dtls.set_active(is_client);
@@ -104,8 +104,8 @@ impl Handshake {
         if now >= self.deadline {
             return self.end_late();
         }
-        // A datagram that the library refuses changes nothing: anyone can send one. What does not come right ends at
-        // the deadline.
+        // A datagram that the library refuses changes nothing: anyone can send one. A handshake that does not recover
+        // ends at the deadline.
         let refused = match input {
             HandshakeInput::Datagram(datagram) => {
                 let _ = self.dtls.handle_timeout(now);
@@ -118,7 +118,7 @@ impl Handshake {
         self.give_keys();
     }
 
-    /// What to do next; drain it after every input.
+    /// The next output; drain it after every input.
     pub fn poll_output(&mut self) -> Option<HandshakeOutput> {
         self.outputs.pop_front()
     }
@@ -151,7 +151,7 @@ impl Handshake {
         self.state = State::Ended;
     }
 
-    /// Takes what the library gives out, which ends with its next timer.
+    /// Takes the outputs of the library; the last one is its next timer.
     fn drain(&mut self, now: Instant) {
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
         for _ in 0..OUTPUTS_MAX {
@@ -174,7 +174,7 @@ impl Handshake {
                     self.timer = Some(at.max(now + TICK));
                     return;
                 }
-                // Nothing but keys is wanted of DTLS; a call ends by SIP.
+                // Only the keys of DTLS are used; SIP ends the call.
                 _ => {}
             }
         }
@@ -187,7 +187,7 @@ impl Handshake {
         match self.keys.take() {
             Some(keys) => {
                 self.state = State::Done;
-                // Before the last flight, so that no packet of the party comes before its key is known.
+                // Before the last flight, so that no packet of the party arrives before its key is set.
                 self.outputs.push_front(HandshakeOutput::Keys(Box::new(keys)));
             }
             None => self.fail(Failure::Profile),
@@ -195,7 +195,7 @@ impl Handshake {
     }
 }
 
-/// The keys in what the handshake exports: the client's and the server's key, then both salts (RFC 5764 §4.2).
+/// The keys in the exported keying material: the client's and the server's key, then both salts (RFC 5764 §4.2).
 fn keys_of(material: &[u8], profile: SrtpProfile, is_client: bool) -> Option<SrtpKeys> {
     let suite = match profile {
         SrtpProfile::AES128_CM_SHA1_80 => Suite::AesCm128HmacSha1Tag80,
@@ -218,7 +218,7 @@ const OUTPUTS_MAX: usize = 64;
 const DATAGRAM_BYTES_MAX: usize = 2_048;
 /// The shortest time between two timeouts.
 const TICK: Duration = Duration::from_millis(10);
-/// When the library is asked again after it refused an input.
+/// When the library is called again after it refused an input.
 const RETRY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

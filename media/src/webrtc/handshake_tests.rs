@@ -1,4 +1,4 @@
-//! Two machines that shake hands, over a network that loses and adds datagrams.
+//! Two handshake machines, over a network that loses and adds datagrams.
 
 use super::*;
 
@@ -14,7 +14,7 @@ struct Side {
 }
 
 impl Side {
-    /// Feeds an input; the datagrams for the other side.
+    /// Feeds an input; returns the datagrams for the peer.
     fn feed(&mut self, now: Instant, input: HandshakeInput<'_>) -> Vec<Vec<u8>> {
         self.handshake.handle_input(now, input);
         self.take()
@@ -44,7 +44,7 @@ fn pair(now: Instant, wrong: bool) -> [Side; 2] {
     ]
 }
 
-/// Carries datagrams until nothing is left to do or the time is over; `loses` says which datagram is lost.
+/// Delivers datagrams until none is left or the time is over; `loses` selects the datagrams that are lost.
 fn carry(mut now: Instant, sides: &mut [Side; 2], mut loses: impl FnMut(usize) -> bool) -> Duration {
     let (start, mut count) = (now, 0);
     let mut waiting: [Vec<Vec<u8>>; 2] = [sides[0].take(), sides[1].take()];

@@ -1,12 +1,12 @@
-//! What a leg of a browser has besides RTP: an ICE-lite agent (RFC 8445 §2.5), which legs of phones may have too, and
+//! The parts of a browser's leg besides RTP: an ICE-lite agent (RFC 8445 §2.5), which legs of phones may have too, and
 //! DTLS-SRTP (RFC 5764).
 //!
-//! [`Agent`] answers the party's connectivity checks and learns its address from them; [`Handshake`] agrees on the keys
-//! of SRTP with the certificate whose fingerprint SDP has. Both are machines without I/O; [`net`](crate::net) drives
+//! [`Agent`] answers the party's connectivity checks and learns its address from them. [`Handshake`] agrees on the SRTP
+//! keys, with the certificate whose fingerprint is in SDP. Both are machines without I/O; [`net`](crate::net) drives
 //! them. Candidates are not here: an ICE-lite agent sends no checks, and needs none of the party's.
 //!
 //! The agent is written here, because an ICE-lite agent is a STUN server with one credential; the crate `is` has full
-//! agents with candidate pairs, and no way to leave them out. DTLS is of `dimpl`, with RustCrypto.
+//! agents with candidate pairs, which cannot be left out. DTLS comes from `dimpl`, with RustCrypto.
 
 mod agent;
 mod certificate;

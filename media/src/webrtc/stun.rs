@@ -17,14 +17,14 @@ pub struct Check {
     pub nominates: bool,
     /// Whether the party believes that we are the controlling agent (RFC 8445 §7.1.3).
     pub is_controlled: bool,
-    /// The first attribute that must be understood and is not.
+    /// The first attribute that requires comprehension and is unknown here.
     pub unknown: Option<u16>,
 }
 
-/// Why a datagram is no check of the party; nothing is answered.
+/// Why a datagram is not a check of the party; such a datagram is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StunError {
-    /// It is no Binding request.
+    /// It is not a Binding request.
     #[error("read a Binding request")]
     NoRequest,
     /// The user name or the integrity is missing or wrong.
@@ -39,7 +39,7 @@ pub(super) struct Response {
     len: usize,
 }
 
-/// What is answered to a check.
+/// The answer to a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// 487: we are never the controlling agent.
@@ -54,7 +54,7 @@ impl Check {
     /// Reads a Binding request to the agent with this user name and password.
     ///
     /// # Errors
-    /// It is no such request, or not authentic.
+    /// It is not such a request, or not authentic.
     pub fn read(datagram: &[u8], username: &str, password: &str) -> Result<Check, StunError> {
         let header = datagram.first_chunk::<HEADER_BYTES>().ok_or(StunError::NoRequest)?;
         let [k0, k1, l0, l1, c0, c1, c2, c3, transaction @ ..] = *header;
@@ -81,11 +81,11 @@ impl Check {
                         Err(StunError::Unauthenticated)
                     };
                 }
-                // What follows the integrity is not protected by it.
+                // Attributes after the integrity are not protected by it.
                 _ if integrity.is_some() => {}
                 MESSAGE_INTEGRITY => {
                     let signed = datagram.get(..at).unwrap_or_default();
-                    // The digest is only worth its time for the right user name, which comes before it.
+                    // The digest is computed only for the right user name, which precedes it.
                     let is_right =
                         || mac(signed, password).is_some_and(|mac| mac.verify_slice(value).is_ok());
                     integrity = Some(named && is_right());
@@ -193,7 +193,7 @@ pub fn is_indication(datagram: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([*l0, *l1])) + HEADER_BYTES == datagram.len()
 }
 
-/// A Binding request with these attributes, sealed by `password`: what a party sends. For tests and clients.
+/// A Binding request with these attributes, sealed with `password`, as a party sends it. For tests and clients.
 pub fn write_request(transaction: [u8; 12], attributes: &[(u16, &[u8])], password: &str) -> Vec<u8> {
     let mut message = Vec::new();
     message.extend_from_slice(&BINDING_REQUEST.to_be_bytes());
@@ -237,7 +237,8 @@ fn attribute(message: &[u8], at: usize) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes([k0, k1]), message.get(at + 4..at + 4 + length)?))
 }
 
-/// The MAC over a message up to its MESSAGE-INTEGRITY, with the length that the header has with it (RFC 8489 §14.5).
+/// The MAC over a message up to its MESSAGE-INTEGRITY; the length in the header includes that attribute (RFC 8489
+/// §14.5).
 fn mac(message: &[u8], password: &str) -> Option<Hmac<Sha1>> {
     let mut mac = Hmac::<Sha1>::new_from_slice(password.as_bytes()).ok()?;
     mac.update(message.get(..2)?);

@@ -1,4 +1,4 @@
-//! What SDP settles about the protection and the path of a leg's packets.
+//! The negotiated protection and path of a leg's packets.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::srtp::SrtpKeys;
 /// How the packets of a leg are protected, and how their path is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// By keys in SDP, or not at all, on the path that ICE finds.
+    /// With keys in SDP, or unprotected, on the path that ICE finds.
     Ice(IceTerms, Option<SrtpKeys>),
-    /// By keys in SDP (RFC 4568).
+    /// With keys in SDP (RFC 4568).
     Sdes(SrtpKeys),
-    /// By keys of a DTLS handshake, on the path that ICE found.
+    /// With keys from a DTLS handshake, on the path that ICE finds.
     Webrtc(WebrtcTerms),
 }
 

@@ -1,4 +1,4 @@
-//! Audio evidence of a leg: which packets count, from when on, and what the report says.
+//! Audio evidence of a leg: which packets count, from which time on, and the content of the report.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -9,7 +9,7 @@ use sidetone_media::verdict::{Party, explain};
 
 use crate::support;
 
-/// A leg with audio evidence, answered at once.
+/// A leg with audio evidence, answered immediately.
 fn listening() -> Session {
     let mut session = Session::new(SessionConfig { audio_evidence: true, ..SessionConfig::default() });
     session.describe(Micros(0), support::pcmu());
@@ -23,7 +23,7 @@ fn packet(n: u32) -> Packet {
     Packet { ssrc: 1, timestamp: n * 160, payload_len: 160, sequence, ..Packet::default() }
 }
 
-/// A datagram whose payload is `byte` at even places and `second` at odd ones.
+/// A datagram whose payload is `byte` at even positions and `second` at odd ones.
 fn datagram(packet: &Packet, byte: u8, second: u8) -> Vec<u8> {
     let mut datagram = Vec::new();
     support::write_rtp(packet, &mut datagram);

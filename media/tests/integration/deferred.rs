@@ -1,7 +1,7 @@
-//! A session folds many expected packets at once; the result equals folding them one by one.
+//! A session folds many expected packets together; the result equals folding them one by one.
 //!
-//! Each case is fed to two sessions. One of them is asked for a report block after every input, which folds
-//! the waiting packets, so that it folds packet by packet.
+//! Each case is fed to two sessions. One of them returns a report block after every input, which folds the waiting
+//! packets, so that it folds packet by packet.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

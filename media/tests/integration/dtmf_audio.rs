@@ -27,7 +27,7 @@ struct Press {
 const USUAL: Press =
     Press { ms: 80, gap_ms: 80, level_dbov: -20.0, twist_db: 0.0, snr_db: 20.0, detune: 1.0 };
 
-/// Presses `count` random keys, and returns what was pressed and what was found. Frames are not in step with presses.
+/// Presses `count` random keys; returns the pressed and the found keys. Frames are not in step with presses.
 fn press(seed: u64, count: usize, of: impl Fn(&mut Random) -> Press) -> (String, String) {
     let mut random = Random::new(seed);
     let (mut pcm, mut pressed) = (Vec::new(), String::new());

@@ -310,8 +310,8 @@ fn audio_from_elsewhere_is_said_in_plain_words() {
     "#]].assert_eq(&text);
 }
 
-/// The party's audio comes from the address in its SDP, so ours reaches it there: a private network may be routed to, and
-/// a browser's address is one that ICE has tried.
+/// The party's audio comes from the address in its SDP, so ours reaches it there: a private network may be routed to,
+/// and a browser's address is one that ICE has tried.
 #[test]
 fn a_private_address_that_the_audio_comes_from_is_no_dead_end() {
     let mut leg = default_leg();

@@ -142,7 +142,7 @@ proptest! {
     fn order_is_no_loss(seed: u64, packets in 50_u16..800, lost in 0_u64..200) {
         let arrivals = plain(seed, packets, lost);
         let mut random = Random(seed ^ 1);
-        // Lost packets have positions too, so a packet may come up to 100 numbers late (RFC 3550 §A.1).
+        // Lost packets have positions too, so a packet may arrive up to 100 numbers late (RFC 3550 §A.1).
         let place = |arrived: &Arrived| u64::from(arrived.packet.sequence.wrapping_sub(arrivals[0].packet.sequence));
         let mut shuffled: Vec<(u64, Arrived)> = arrivals
             .iter()

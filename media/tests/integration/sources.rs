@@ -23,7 +23,7 @@ struct Sender {
     relayed: u32,
     /// Our packets that were sent to it.
     sent_to: u32,
-    /// The first tick at which its packet was relayed, and at which ours were sent to it.
+    /// The first tick at which its packet was relayed, and at which our packets were sent to it.
     first_relayed: Option<i64>,
     first_sent_to: Option<i64>,
 }
@@ -228,7 +228,7 @@ fn with_any_the_phone_takes_its_leg_from_a_stranger_with_its_first_packet() {
         [Sender::new(STRANGER, 666, &[0..CALL]), Sender::new(BEHIND_NAT, 1, &[100..200, 900..CALL])];
     let (_, report) = play(&description, &mut senders, CALL);
     let [stranger, phone] = senders;
-    // From tick 3 on it is accepted; in tick 100 its packet comes before the phone's.
+    // From tick 3 on it is accepted; in tick 100 its packet arrives before the phone's.
     assert_eq!((stranger.relayed, stranger.sent_to), (98, 97));
     assert_eq!((phone.first_relayed, phone.first_sent_to), (Some(100), Some(100)));
     assert_eq!(i64::from(phone.relayed), CALL - 800);
@@ -250,7 +250,7 @@ fn a_phone_with_a_new_port_is_heard_again_after_five_seconds() {
     }
 }
 
-/// A phone that changes its network announces it with a re-INVITE, and is accepted at once.
+/// A phone that changes its network announces it with a re-INVITE, and is accepted immediately.
 #[test]
 fn a_phone_that_changes_its_network_is_heard_at_once() {
     let (elsewhere, signalling) = ("192.0.2.200:40000", "192.0.2.200");

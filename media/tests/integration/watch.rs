@@ -78,7 +78,7 @@ fn rest(leg: &mut Leg) {
 #[test]
 fn three_seconds_without_audio_are_told_once_and_so_is_its_return() {
     let mut leg = Watched::connected();
-    // The last packet comes at 10.1, and at 13 three seconds have not passed.
+    // The last packet arrives at 10.1, and at 13 three seconds have not passed.
     leg.until(10.12, talk).until(13.02, rest).until(20.0, talk);
     leg.told(&[]);
     // Checked on the second: a silence from 20.1 on is three seconds old at 24.

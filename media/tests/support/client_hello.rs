@@ -10,7 +10,7 @@ pub(crate) fn null_client_hello(random: [u8; 32]) -> Vec<u8> {
     // use_srtp with SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 §4.1.1).
     body.extend([0, 9, 0, 14, 0, 5, 0, 2, 0, 1, 0]);
     let length = u8::try_from(body.len()).unwrap();
-    // One whole handshake message in the first record of epoch 0.
+    // One complete handshake message in the first record of epoch 0.
     let record = [22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, length + 12];
     let message = [1, 0, 0, length, 0, 0, 0, 0, 0, 0, 0, length];
     [&record[..], &message, &body].concat()

@@ -50,7 +50,7 @@ impl Leg {
         self.session.answer(self.now());
     }
 
-    /// The usual start: described and answered at once.
+    /// The usual start: described and immediately answered.
     pub(crate) fn connect(&mut self) {
         self.describe(|_| {});
         self.answer();

@@ -45,8 +45,7 @@ fn who_holds_plays_no_music_into_the_room() {
     assert!(room.party(3).level_of(800.0, 400).abs() < 1.0);
     // It still hears audio: its phone should offer `a=sendonly`, but some send `a=sendrecv` and expect audio.
     assert!(room.party(1).level_of(800.0, 400).abs() < 1.0);
-    // On full hold it is sent nothing; afterwards it gets a marker and a timestamp that counts the time on
-    // hold.
+    // On full hold it is sent nothing; afterwards it receives a marker and a timestamp that counts the time on hold.
     let before = room.party(1).packets.len();
     room.order(
         1,
@@ -103,7 +102,7 @@ fn an_idle_mix_wants_no_ticks_and_sends_nothing() {
     room.join(party, seat);
     room.play(200);
     assert_eq!((room.mix.next_tick(), room.mix.figures().ticks), (None, 0));
-    // One listener: ticks begin at once and continue from there.
+    // One listener: ticks begin immediately and continue from there.
     let party = Party::silent(2, Codec::Pcmu);
     let seat = party.seat();
     room.join(party, seat);

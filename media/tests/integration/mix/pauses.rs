@@ -1,4 +1,4 @@
-//! What is heard in the pauses of a room.
+//! The noise in the pauses of a room.
 
 use sidetone_media::audio::level;
 use sidetone_media::codec::Codec;
@@ -94,7 +94,8 @@ fn a_room_without_background_and_a_muted_one() {
     assert_eq!(pauses.heard_dbov(2, 500), None);
 }
 
-/// The party that talks alone hears the noise on: its line is not dead either. Between two voices there is none.
+/// A party that talks alone still hears the noise, so that its line does not seem dead. Between two voices there is no
+/// noise.
 #[test]
 fn a_voice_hears_noise_and_two_voices_hear_each_other() {
     let mut pauses = Pauses::new(L16, -60.0);

@@ -106,7 +106,7 @@ fn a_new_sound_takes_the_place_of_the_old_one_and_ends_by_itself() {
     assert!(levels[0].abs() < 1.0 && levels[1] < -40.0, "{levels:?}");
     room.play(300);
     assert!(room.party(2).level_of(1_700.0, 200) < -40.0);
-    // One that is stopped twice, or when nothing plays, is silent.
+    // A stop while no sound plays does not affect a later sound.
     room.order_all(MixCommand::StopSound);
     room.order_all(MixCommand::PlaySound(clip(1_100.0, 5_000)));
     room.play(300);

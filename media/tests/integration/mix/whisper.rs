@@ -59,7 +59,7 @@ fn a_whisper_is_heard_by_one_party_and_in_no_recording() {
     }
 }
 
-/// From the command on, not one sample of a whisper is in what the customer hears, except the fade of 5 ms.
+/// From the command on, no sample of a whisper reaches the customer, except in the fade of 5 ms.
 #[test]
 fn a_whisper_never_leaks_while_it_changes() {
     let mut room = three([L16; 3]);

@@ -130,7 +130,7 @@ fn overtaken_packets_are_put_in_order_and_doubles_are_dropped() {
     let heard = play(&linear(), &sent, 2_000);
     is_ordered(&heard);
     assert_eq!(heard.figures.duplicates, count);
-    // The first overtaken packet comes before the delay has grown.
+    // The first overtaken packet arrives before the delay has grown.
     assert!(heard.figures.late <= 1, "{:?}", heard.figures);
     assert!(heard.packets().len() >= 497);
 }
@@ -138,7 +138,7 @@ fn overtaken_packets_are_put_in_order_and_doubles_are_dropped() {
 #[test]
 fn after_a_stall_the_wait_is_short_again_at_once() {
     let mut sent = packets(1_000, 20, |n| if (300..400).contains(&n) { 1 } else { 0 });
-    // Two seconds of packets arrive at once.
+    // Two seconds of packets arrive together.
     sent.iter_mut()
         .filter(|sent| (7_000_000..9_000_000).contains(&sent.arrival_us))
         .for_each(|s| s.arrival_us = 9_000_000);

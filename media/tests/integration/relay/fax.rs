@@ -1,4 +1,4 @@
-//! UDPTL in the place of RTP: relayed unchanged, by the same rules for sources, and counted apart from the audio.
+//! UDPTL in place of RTP: relayed unchanged, by the same rules for sources, and counted apart from the audio.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn a_fax_is_relayed_unchanged_and_is_no_audio() {
     describe(&relay, other, fax(&callee));
     relay.command(one.id, Command::Tone).unwrap();
     snapshot(&relay, other.id);
-    // What looks like RTP, like RTCP and like STUN by its first octets passes too; three numbers are missing.
+    // Datagrams whose first octets look like RTP, RTCP or STUN pass too; three numbers are missing.
     for sequence in [0, 1, 5, 0x4000, 0x8000, 0x80c8] {
         let datagram = udptl(sequence);
         caller.rtp.send_to(&datagram, one.rtp).unwrap();
@@ -57,7 +57,7 @@ fn a_fax_is_relayed_unchanged_and_is_no_audio() {
         assert_eq!((&heard[..12], from), (&packet[..12], one.rtp));
     }
     let report = close(&relay, one.id);
-    // The jump of 199 numbers counts as missing, those of thousands as another fax.
+    // The jump of 199 numbers counts as missing; jumps of thousands count as another fax.
     assert_eq!(report.fax, Some(FaxCounters { received: 6, sent: 6, missing: 3 + 199 }));
     assert_eq!((report.figures.received, report.figures.lost), (120, 0));
     assert_eq!((report.counters.sent, report.counters.malformed), (120, 1));
@@ -66,7 +66,7 @@ fn a_fax_is_relayed_unchanged_and_is_no_audio() {
     assert_eq!((report.figures.received, report.figures.lost, report.counters.sent), (120, 0, 120));
 }
 
-/// A source that SDP does not name is proven by four consecutive numbers; what a stranger sends goes nowhere.
+/// A source that SDP does not name is proven by four consecutive numbers; packets of a stranger are not relayed.
 #[test]
 fn a_fax_is_taken_from_its_party_alone() {
     let relay = start();

@@ -1,4 +1,4 @@
-//! Legs in a mix, on real sockets: what each hears, what is not heard, and what is reported.
+//! Legs in a mix, on real sockets: the audio that each hears or does not hear, and the reports.
 //!
 //! No test sleeps: a phone sends its next packet after each one it receives, and the mix sends one every 20
 //! ms.
@@ -249,7 +249,7 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
     assert!(goodbye.is_some(), "the reports end with the leg (RFC 3550 §6.6)");
 }
 
-/// RFC 3611: a party that asks for it gets the answer to its reference time and what was lost, beside the first report.
+/// RFC 3611: a party that wants them receives the answer to its reference time and the losses with the first report.
 #[test]
 fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
     let relay = start();
@@ -351,8 +351,8 @@ impl FrameSink for Stereo {
     }
 }
 
-/// The packets of a bridged call reach the other side renumbered, and a mix hears them as they came; without the mix
-/// the bridge goes on.
+/// The packets of a bridged call reach the peer with mapped payload types, and a mix hears them as received; without
+/// the mix the bridge continues.
 #[test]
 fn a_mix_listens_to_a_bridge() {
     let relay = start();

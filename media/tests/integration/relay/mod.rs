@@ -62,7 +62,7 @@ fn start_as(ports: RangeInclusive<u16>, workers: usize) -> Relay {
     relay
 }
 
-/// The way to the kernel that this module tests: its files are part of the crate twice.
+/// The kernel interface that this module tests; its files are compiled once for each.
 fn io() -> RelayIo {
     if module_path!().contains("io_uring") { RelayIo::IoUring } else { RelayIo::Epoll }
 }

@@ -168,7 +168,7 @@ fn legs_of_two_workers_are_bridged_and_lose_nothing() {
     };
     talk((0, a), (1, b));
     talk((0, a), (3, d));
-    // The second leg goes home again, and then the first one follows to another worker and back.
+    // The second leg returns home, and then the first one follows to another worker and back.
     talk((3, d), (4, e));
     talk((5, f), (0, a));
     talk((0, a), (1, b));

@@ -1,4 +1,4 @@
-//! What is relayed, rewritten and measured, and the beep.
+//! Packets that are relayed, rewritten and measured, and the beep.
 
 use sidetone_media::net::Command;
 
@@ -44,8 +44,8 @@ fn both_directions_and_both_protocols_are_relayed_and_counted() {
     assert_eq!(counters.discarded_total(), 0);
 }
 
-/// One wait, one read and one send for each packet that comes alone; at a high rate a pause before the wait, in which
-/// others may come. Besides, the waits of the sweeps, ten a second.
+/// A packet that arrives alone costs one wait, one read and one send; at a high rate also a pause before the wait, in
+/// which others may arrive. The waits of the sweeps, ten a second, are additional.
 #[test]
 fn a_packet_that_comes_alone_costs_four_system_calls_at_most() {
     let relay = start_with(1);

@@ -160,7 +160,8 @@ fn packets(datagram: &[u8]) -> (u32, Vec<u8>) {
     (u32::from_be_bytes(datagram[4..8].try_into().unwrap()), types)
 }
 
-/// The peer sends no RTCP: the party gets receiver reports of ours about its stream, and a BYE when the peer's come.
+/// The peer sends no RTCP: the party receives our receiver reports about its stream, and a BYE when the peer's reports
+/// arrive.
 #[test]
 fn a_party_whose_peer_reports_nothing_gets_our_reports() {
     let relay = start();
@@ -191,7 +192,7 @@ fn a_party_whose_peer_reports_nothing_gets_our_reports() {
     assert_eq!((&got[0], packets(&got[1])), (&theirs, (ours, vec![201, 202, 203])));
     assert_eq!(packets(&receive(&callee.rtcp).0).1, [201, 202]);
     let _ = close(&relay, one.id);
-    // The callee gets reports of ours as well, until its leg is closed.
+    // The callee also receives our reports, until its leg is closed.
     let _ = close(&relay, other.id);
     let mut last = Vec::new();
     while !last.contains(&203) {

@@ -1,4 +1,4 @@
-//! Legs with SRTP on real sockets: with and without it on the other side, forged packets, new keys, mixes.
+//! Legs with SRTP on real sockets: with and without SRTP at the peer, forged packets, new keys, mixes.
 
 use std::sync::Mutex;
 
@@ -130,7 +130,7 @@ fn srtp_is_relayed_to_srtp_of_another_suite() {
     let (one, other) = call(&relay, 7, &caller.phone, &callee.phone);
     caller.secure(&relay, one);
     callee.secure(&relay, other);
-    // The numbers wrap on the way.
+    // The sequence numbers wrap during the loop.
     caller.phone.seq = 65_400;
     for _ in 0..300 {
         let packet = caller.send(one.rtp);
@@ -156,8 +156,8 @@ fn srtp_is_relayed_to_srtp_of_another_suite() {
     assert_eq!(close(&relay, one.id).counters.srtp_failed, 1);
 }
 
-/// Forged packets come from the address of SDP and from others, with the next numbers and the right SSRC, before any
-/// packet of the party and after; and the trace tells them too.
+/// Forged packets arrive from the address of SDP and from others, with the next numbers and the right SSRC, before and
+/// after the first packet of the party; and the trace contains them too.
 #[test]
 fn forged_packets_are_counted_and_change_nothing() {
     let relay = start();
@@ -167,7 +167,7 @@ fn forged_packets_are_counted_and_change_nothing() {
     let head = Box::new(TraceHead::default());
     relay.command(one.id, Command::Trace { head, sink: memory.clone() }).unwrap();
     caller.secure(&relay, one);
-    // The party announced an address at which it is not, as behind NAT.
+    // The party announced an address that it does not send from, as behind NAT.
     let nowhere = socket(V4).local_addr().unwrap();
     describe(&relay, one, Description { remote: Some(nowhere), ..description(&caller.phone) });
     relay.command(one.id, Command::Answered).unwrap();
@@ -190,7 +190,7 @@ fn forged_packets_are_counted_and_change_nothing() {
     let report = snapshot(&relay, one.id);
     assert_eq!((report.source, report.latched, report.figures.received), (None, false, 0));
     assert_eq!((report.rejected_source, report.counters.rejected_source), (None, 0));
-    // The party itself is found behind four packets.
+    // The party itself is accepted after four packets.
     for _ in 0..4 {
         caller.send(one.rtp);
     }
@@ -247,7 +247,7 @@ fn a_new_key_takes_over_and_the_same_key_goes_on() {
     let (_, first) = caller.next();
     caller.phone.rtp.send_to(&first, one.rtp).unwrap();
     callee.receive();
-    // A re-INVITE repeats the keys: the first packet is still known.
+    // A re-INVITE repeats the keys: the first packet is still recognised as a repetition.
     caller.secure(&relay, one);
     caller.phone.rtp.send_to(&first, one.rtp).unwrap();
     let packet = caller.send(one.rtp);
@@ -278,7 +278,7 @@ fn a_new_key_takes_over_and_the_same_key_goes_on() {
     assert_eq!(close(&relay, one.id).counters.srtp_failed, 0);
 }
 
-/// What a mix sends is protected, and so are our own RTCP reports; what it hears was authenticated.
+/// Packets from a mix are protected, and so are our own RTCP reports; packets to the mix were authenticated.
 #[test]
 fn a_leg_in_a_mix_has_srtp_in_both_directions() {
     let relay = start();
@@ -323,7 +323,7 @@ fn a_leg_in_a_mix_has_srtp_in_both_directions() {
     assert!(relay.counters().discarded_total() >= 10, "forged packets with numbers that came");
 }
 
-/// A codec that the other party does not know: what is decoded was authenticated, what is made is protected.
+/// A codec that the other party does not know: decoded packets were authenticated, generated packets are protected.
 #[test]
 fn transcoded_legs_have_srtp() {
     use sidetone_media::codec::Codec;

@@ -11,7 +11,7 @@ use sidetone_media::transcode::{EventPlan, TranscodePlan};
 use super::moves::pcmu_seat;
 use super::*;
 
-/// One party: what it sends and receives, in its codec.
+/// One party: the audio it sends and receives, in its codec.
 struct Side {
     phone: Phone,
     port: Port,

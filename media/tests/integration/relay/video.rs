@@ -26,7 +26,7 @@ fn packet(payload_type: u8, sequence: u16, ssrc: u32, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// A request for a whole picture (RFC 4585 §6.3.1), without a report before it (RFC 5506).
+/// A request for a complete picture (RFC 4585 §6.3.1), without a report before it (RFC 5506).
 fn picture_loss(ssrc: u32) -> Vec<u8> {
     let mut packet = vec![0x81, 206, 0, 2];
     packet.extend(ssrc.to_be_bytes());
@@ -52,7 +52,7 @@ fn video_is_relayed_unchanged_and_is_not_judged() {
     let relay = start();
     let (caller, callee) = (Phone::new(1), Phone::new(2));
     let (one, other) = shown(&relay, video(&caller), video(&callee));
-    // 30 and 31 do not come, and the repairs beside the pictures have numbers of their own.
+    // Packets 30 and 31 are missing, and the repair packets have numbers of their own.
     for sequence in (0..60).filter(|sequence| !(30..32).contains(sequence)) {
         let sent = packet(PICTURES, sequence, 0xaaaa, 1_200);
         caller.rtp.send_to(&sent, one.rtp).unwrap();
@@ -100,7 +100,8 @@ fn the_ports_may_carry_rtcp_beside_the_pictures() {
     assert_eq!(caller.receive(), (picture_loss(2), one.rtp));
 }
 
-/// Packets of a stranger are not relayed, and no video is sent to it; the source of a party behind a NAT is learned as with audio.
+/// Packets of a stranger are not relayed, and no video is sent to it; the source of a party behind a NAT is learned as
+/// with audio.
 #[test]
 fn video_is_taken_from_its_party_alone() {
     let relay = start();
@@ -127,7 +128,7 @@ fn video_is_taken_from_its_party_alone() {
     assert!(close(&relay, other.id).latched);
 }
 
-/// A party that holds its video gets none.
+/// A party that holds its video receives none.
 #[test]
 fn video_on_hold_stays_here() {
     let relay = start();

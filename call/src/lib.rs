@@ -1,6 +1,6 @@
-//! One call, live or captured. What SDP settled becomes a media description ([`media_plan`]), the report of a media
-//! session becomes what is stored, shown and printed of a leg ([`quality`]), and both legs become the call record
-//! ([`record`]). Pure: no I/O, no clock.
+//! One call, live or captured. [`media_plan`] turns the negotiated SDP into a media description, [`quality`] turns the
+//! report of a media session into the leg's quality as stored, shown and printed, and [`record`] builds the call record
+//! from both legs. Pure: no I/O, no clock.
 
 pub mod media_plan;
 pub mod quality;

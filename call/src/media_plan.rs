@@ -1,5 +1,5 @@
-//! Converts what SDP settled to the types of the media core. The only module that uses both `sip` and
-//! `media`: live calls and captures both use it, so both judge by the same description.
+//! Converts the negotiated SDP to the types of the media core. The only module that uses both `sip` and
+//! `media`: live calls and captures both use it, so both are judged by the same description.
 
 use std::net::IpAddr;
 
@@ -98,9 +98,9 @@ pub fn strict_source(rule: directory::StrictSource) -> StrictSource {
     }
 }
 
-/// What a mix needs of a leg; `None` when none of its codecs is supported here.
+/// The formats of a leg in a mix; `None` when no codec of the leg is supported here.
 ///
-/// The party is sent the first of its codecs that is supported, and may send any of them. A party that holds
+/// The mix sends the party's first supported codec; the party may send any supported one. A party that holds
 /// by address (RFC 3264 §8.4) is not mixed, like one that holds by direction.
 pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
     let mut receive = Vec::new();
@@ -131,7 +131,7 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
 /// The audio that `own` may send and `theirs` does not support, and how it is converted; `None` when all of
 /// it is relayed.
 ///
-/// If they have a common codec, telephone-events and comfort noise are relayed with it. If not,
+/// If the legs have a common codec, telephone-events and comfort noise are relayed with it. If not,
 /// telephone-events change their payload type and clock, and comfort noise becomes audio.
 pub fn transcoding(own: &Negotiated, theirs: &Negotiated) -> Option<TranscodePlan> {
     let is_known = |codec: &Codec| theirs.payloads.iter().any(|other| other.codec.matches(codec));
@@ -156,7 +156,7 @@ pub fn transcoding(own: &Negotiated, theirs: &Negotiated) -> Option<TranscodePla
     Some(TranscodePlan { audio, noise: noise.collect(), events, send, ptime_ms: sent_ptime_ms(theirs) })
 }
 
-/// Whether a mix supports it: as a codec, or as a format beside the audio.
+/// Whether a mix supports this format: as a codec, or as an auxiliary format beside the audio.
 pub fn is_mixable(codec: &Codec) -> bool {
     codec.is_auxiliary() || decodable(codec).is_some()
 }
@@ -166,7 +166,7 @@ fn decodable(codec: &Codec) -> Option<codec::Codec> {
     codec::Codec::find(&codec.name, ClockRate::new(codec.clock_rate)?, codec.channels)
 }
 
-/// The packet duration for the party: what it asked for, in steps of ten milliseconds.
+/// The packet duration for the party: its requested ptime, rounded down to ten milliseconds.
 fn sent_ptime_ms(negotiated: &Negotiated) -> u32 {
     let most = negotiated.maxptime_ms.unwrap_or(PTIME_MAX_MS).min(PTIME_MAX_MS);
     let wanted = negotiated.ptime_ms.unwrap_or(PTIME_DEFAULT_MS).min(most);

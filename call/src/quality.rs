@@ -58,7 +58,7 @@ pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClo
     leg_of(report, side, party_of(side), party, clock)
 }
 
-/// The same for a leg whose party is `whom`: a leg created by a room has no caller.
+/// The same for a leg whose party is `whom`; needed because a leg created by a room has no caller.
 pub fn leg_of(
     report: &Report,
     side: LegSide,
@@ -81,7 +81,7 @@ pub fn leg_of(
         addresses: addresses(report),
         foreign: report.foreign.as_ref().map(foreign),
         fax: report.fax.map(|fax| FaxMedia { received: fax.received, sent: fax.sent, missing: fax.missing }),
-        // It has a port and a report of its own.
+        // It has a separate port and report.
         video: None,
         inbound: inbound(report, clock),
         outbound: outbound(report),
@@ -89,7 +89,7 @@ pub fn leg_of(
     }
 }
 
-/// The figures that a record keeps of a leg.
+/// The figures of a leg that a record contains.
 pub fn figures(report: &Report) -> Quality {
     let figures = &report.figures;
     Quality {
@@ -210,7 +210,7 @@ fn measure(measure: &Measure) -> RuleMeasure {
     }
 }
 
-/// Whether it is the word for a number that cannot be judged.
+/// Whether the value is the word that replaces a number that cannot be judged.
 pub fn is_absent(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text == "absent")
 }
@@ -249,7 +249,7 @@ fn foreign(foreign: &Foreign) -> ForeignMedia {
     }
 }
 
-/// The figures of what the party sent.
+/// The figures of the stream that the party sent.
 pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
     let counters = &report.counters;
     InboundMedia {
@@ -376,7 +376,7 @@ fn measured(figures: &Figures) -> InboundMedia {
     }
 }
 
-/// The figures of what was sent to the party.
+/// The figures of the stream that was sent to the party.
 pub fn outbound(report: &Report) -> OutboundMedia {
     let SessionCounters { sent, sent_after_answer, unreachable, .. } = report.counters;
     OutboundMedia {

@@ -4,7 +4,7 @@ use sidetone_media::rtcp::{self, RtcpView};
 use sidetone_model::media_quality::{FarEnd, InboundMedia, RoundTrip, VoipMetrics};
 use sidetone_model::quality::Hundredths;
 
-/// Adds what the party says it has sent to what came of it.
+/// Adds the party's own counts of sent packets, from its sender reports, to the figures of the received stream.
 pub fn inbound(view: &RtcpView, media: InboundMedia) -> InboundMedia {
     let sent = view.sent_by_party;
     InboundMedia {
@@ -17,7 +17,7 @@ pub fn inbound(view: &RtcpView, media: InboundMedia) -> InboundMedia {
     }
 }
 
-/// The way to the party and back.
+/// The round-trip time to the party.
 pub fn round_trip(view: &RtcpView) -> Option<RoundTrip> {
     view.round_trip.map(|trip| RoundTrip {
         last: Some(decimal(trip.last_ms)),
@@ -27,7 +27,7 @@ pub fn round_trip(view: &RtcpView) -> Option<RoundTrip> {
     })
 }
 
-/// What the party says of the stream that it gets.
+/// The party's reports on the stream that it receives.
 pub fn far_end(view: &RtcpView) -> Option<FarEnd> {
     view.far_end.as_ref().map(|far_end| FarEnd {
         reports: Some(far_end.reports),

@@ -1,4 +1,4 @@
-//! Builds the record of a finished call from what the switch knows; pure.
+//! Builds the record of a finished call from its facts and outcome; pure.
 
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::{Called, Cdr};
@@ -10,7 +10,7 @@ use sidetone_model::quality::Quality;
 use sidetone_model::rating::{Billing, Tariff};
 use sidetone_model::time::Timestamp;
 
-/// What is known of a call from its first INVITE on.
+/// The facts of a call that are fixed by its first INVITE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The call.
@@ -54,7 +54,7 @@ pub struct Facts {
 pub struct Forwarded {
     /// Its number.
     pub by: String,
-    /// Why it did.
+    /// Why it forwarded the call.
     pub reason: ForwardReason,
 }
 
@@ -63,7 +63,7 @@ pub struct Forwarded {
 pub struct Outcome {
     /// Microseconds from the INVITE to the answer, by the monotonic clock.
     pub answered_after_us: Option<i64>,
-    /// Microseconds from the INVITE to the end, by the monotonic clock; `None` while it is up.
+    /// Microseconds from the INVITE to the end, by the monotonic clock; `None` while the call is up.
     pub ended_after_us: Option<i64>,
     /// Codec of the caller's leg.
     pub codec_a: Option<String>,
@@ -87,9 +87,9 @@ pub struct Outcome {
     pub quality: Quality,
     /// Media of the called party's leg, once there is one.
     pub quality_b: Option<Quality>,
-    /// What the caller called with.
+    /// The caller's device.
     pub device_a: Device,
-    /// What the called party answered with.
+    /// The called party's device.
     pub device_b: Device,
 }
 

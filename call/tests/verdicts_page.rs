@@ -1,6 +1,6 @@
-//! `docs/verdicts.md`: what is said for every verdict, direction and reason stands on the page as the code says it.
+//! `docs/verdicts.md` contains the sentence of every verdict, direction and reason exactly as the code generates it.
 //!
-//! `SIDETONE_BLESS=1` writes the page; without it the page must be what would be written.
+//! `SIDETONE_BLESS=1` writes the page; without it the test compares the page with the generated text.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -28,7 +28,7 @@ use support::{addr, ip};
 #[path = "../../media/tests/support/mod.rs"]
 mod support;
 
-/// The block on the page, when it comes about, and a leg of which it is so.
+/// The name of the block on the page, the condition that causes it, and a leg that meets the condition.
 type Case = (&'static str, &'static str, fn() -> Report);
 
 const CASES: &[Case] = &[
@@ -148,7 +148,7 @@ const CASES: &[Case] = &[
     ("flags", "`local_drop`", || with(played("clean"), |it| it.figures.local_drop = 3)),
 ];
 
-/// The first 40 of 495 packets and the last 150 never come.
+/// The first 40 of 495 packets and the last 150 never arrive.
 const HEAD_AND_TAIL: &str = "clean start=800ms stop=6900ms duration=10s";
 
 fn played(text: &str) -> Report {
@@ -169,7 +169,7 @@ fn connected() -> Leg {
     leg
 }
 
-/// Ten seconds without a packet of the party, and so many ICMP errors.
+/// Ten seconds without a packet from the party, and `errors` ICMP errors.
 fn silent(change: impl FnOnce(&mut Description), errors: usize) -> Report {
     let mut leg = default_leg();
     leg.describe(change);
@@ -206,7 +206,7 @@ fn relocated() -> Report {
     leg.close()
 }
 
-/// What is said of both directions of a leg, whose doing it is, and the figures behind it.
+/// The sentences for both directions of a leg, the blame, and the figures that led to the verdict.
 fn said(title: &str, report: &Report) -> String {
     let quality = |side| quality::leg(report, side, None, WallClock::unix());
     let (a, b) = (quality(LegSide::A), quality(LegSide::B));
@@ -254,7 +254,7 @@ fn figure(measure: &RuleMeasure) -> Option<String> {
     Some(format!("`{}` {value}{limit}", measure.name))
 }
 
-/// What is said of calls that are refused, by status, and of registrations where that is another thing.
+/// The table of sentences for refused requests, by status.
 fn refusals(request: Request) -> String {
     let mut text = "| Status | What is said |\n|---|---|\n".to_owned();
     for status in known(request) {
@@ -277,7 +277,7 @@ fn refusals(request: Request) -> String {
     text
 }
 
-/// What is said where there is no final response, or more than a status.
+/// The sentences for failures without a final response, and for those with more than a status.
 fn other_failures() -> String {
     let by = |kind| Failure { refused_by: Some("192.0.2.20:5060".to_owned()), ..Failure::of(kind) };
     let busy =
@@ -319,7 +319,7 @@ fn other_failures() -> String {
     text
 }
 
-/// What a record says by the cause of the caller's leg, where there is no response of the far end.
+/// The sentences of a record without a response of the far end, by the hangup cause of the caller's leg.
 fn causes() -> String {
     let mut text = "| `hangup_cause` | What is said |\n|---|---|\n".to_owned();
     for cause in CAUSES {
@@ -354,7 +354,7 @@ const CAUSES: [HangupCause; 23] = [
     HangupCause::UserNotRegistered,
 ];
 
-/// The page with each block as the code has it; a block stands between `<!-- said NAME -->` and `<!-- end -->`.
+/// The page with each block as the code generates it. A block is enclosed by `<!-- said NAME -->` and `<!-- end -->`.
 fn page(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -136,7 +136,7 @@ impl Accounts for &Lines<'_> {
 }
 
 /// Returns the account that a request claims, for the log: the digest's user name and realm, else the From.
-/// Other than plain characters are replaced, so that a peer cannot forge log fields.
+/// All but plain characters are replaced, so that a peer cannot forge log fields.
 pub(super) fn claimed_account(request: &Request) -> String {
     let of_digest = request.authorization().find_map(|header| {
         let header = header.ok()?;
@@ -152,7 +152,7 @@ pub(super) fn claimed_account(request: &Request) -> String {
     account.chars().take(ACCOUNT_CHARS_MAX).map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
-/// The organisation whose account a request claims, and the extension that it is, if there is one.
+/// The organisation whose account a request claims, and the extension of that account, if it exists.
 pub(super) fn claimed_line(
     directory: &Directory,
     request: &Request,
@@ -164,8 +164,8 @@ pub(super) fn claimed_line(
     Some((organisation.id, line.map(|extension| extension.id)))
 }
 
-/// Whether an INVITE out of a trunk's network is rather a phone's that sits there too: it answers a challenge of
-/// ours, or it dials what only a phone can reach and claims to be one, which it will be asked to prove.
+/// Whether an INVITE from a trunk's network may come from a phone in the same network: it answers one of our
+/// challenges, or it dials a number that only a phone can reach and claims an extension, which is then challenged.
 fn may_be_a_phone(directory: &Directory, trunk: &Trunk, request: &Request, dialled: &str) -> bool {
     if request.authorization().next().is_some() {
         return true;
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(claimed_account(&request), "10?01??source?1.2.3.4@acme.test");
     }
 
-    /// Requests for a known, an unknown and no domain get the same challenge, so that it does not reveal
-    /// which exist.
+    /// Requests with an existing, an unknown or no domain get the same challenge, so that it does not reveal
+    /// which domains exist.
     #[test]
     fn every_stranger_is_challenged() {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]

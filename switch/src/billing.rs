@@ -1,5 +1,5 @@
-//! Billing of calls: the prices that a call begins with, the check of its organisation's credit, and the
-//! amount that it cost.
+//! Billing of calls: the prices at the start of a call, the check of its organisation's credit, and the
+//! amount charged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Billing {
         self.ledger.next_timeout()
     }
 
-    /// Returns what the carrier of an attempt charges for a rated call.
+    /// Returns the price that the carrier of an attempt charges for a rated call.
     pub(super) fn cost(&self, trunk: TrunkId, number: &str, started_at: Timestamp) -> Option<Price> {
         self.tariffs.cost(trunk, number, started_at)
     }
@@ -97,12 +97,12 @@ impl Billing {
         self.ledger.is_reserving(call)
     }
 
-    /// Returns what calls need of credit that other nodes use, too.
+    /// Returns the reservations that calls need on credit that other nodes use, too.
     pub(super) fn credit_needs(&mut self, now: Now) -> Vec<CreditNeed> {
         self.ledger.needs(now.instant)
     }
 
-    /// Takes what was reserved of the credit.
+    /// Handles the results of credit reservations.
     pub(super) fn reserved(&mut self, now: Now, reserved: Vec<CreditReserved>) {
         reserved.into_iter().for_each(|reserved| self.ledger.reserved(now.instant, reserved));
     }
@@ -110,7 +110,7 @@ impl Billing {
     /// Checks whether an outbound call could be paid now.
     ///
     /// # Errors
-    /// Why not.
+    /// When no rate covers the number, or the credit does not cover the first increment.
     pub(super) fn may_pay(
         &mut self,
         now: Now,

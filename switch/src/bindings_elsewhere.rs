@@ -1,4 +1,4 @@
-//! The bindings of the other nodes of a cluster: given to the registrar, which finds them with those of this node.
+//! The bindings at the other nodes of a cluster. The registrar receives them and returns them with those of this node.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::shared_binding::{BindingsElsewhere, RemoteBinding};
 use crate::wall_time::instant;
 
-/// Replaces what extensions have at other nodes; returns those that the directory does not have.
+/// Replaces the bindings of extensions at other nodes; returns the extensions that are not in the directory.
 pub(super) fn replace(
     now: Now,
     changes: Vec<BindingsElsewhere>,
@@ -39,7 +39,7 @@ pub(super) fn replace(
     unknown
 }
 
-/// The binding of the registrar; `None` for one that cannot be read.
+/// The binding as the registrar's type; `None` if its addresses cannot be parsed.
 fn elsewhere(now: Now, RemoteBinding { binding, way, route }: RemoteBinding) -> Option<BindingElsewhere> {
     let path = std::iter::once(&route).chain(&binding.path).map(|address| address.parse());
     Some(BindingElsewhere {

@@ -3,8 +3,8 @@
 //! It handles session descriptions and media ports but no SIP messages: the switch turns requests and
 //! responses into [`Input`]s, and [`Output`]s into requests and responses. A call has two sides. A side is a
 //! party or a conference room. A room has neither dialog nor port: a party in the call then joins the room's
-//! mix instead of being relayed to another party. The bindings of an extension ring at once; the first answer
-//! wins and the others are cancelled. Trunks are tried in turn.
+//! mix instead of being relayed to another party. The bindings of an extension ring at the same time; the first
+//! answer wins and the others are cancelled. Trunks are tried in turn.
 //!
 //! `parties` are the legs and the state of the call. `ringing` finds an answer; `ending` ends a call and decides what
 //! its record contains; `negotiation` and `conference_leg` handle offers between answered parties, and between a
@@ -52,8 +52,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Creates a call. It opens its ports by [`Output::OpenPort`]; then it rings all of the callee's bindings at
-    /// once, waits for its first [`Input::Attempt`], or is answered for a room.
+    /// Creates a call. It opens its ports by [`Output::OpenPort`]; then it rings all of the callee's bindings,
+    /// waits for its first [`Input::Attempt`], or is answered for a room.
     pub fn new(now: Instant, setup: Setup) -> Call {
         let Setup { facts, limits, sides, session_id, group, keys } = setup;
         let requested = matches!(sides, Sides::Requested { .. }).then_some(RequestPhase::Caller);
@@ -189,7 +189,7 @@ impl Call {
             Input::Record(step) if negotiation.is_idle() || !matches!(step, RecordStep::Start(_)) => {
                 own_mix::record(parties, step);
             }
-            // A negotiation is under way.
+            // A negotiation is in progress.
             Input::Hold(_) | Input::Merge(_) | Input::Record(_) => {}
             Input::Referring(by) => parties.referrer = by,
             Input::Refresh(party) => negotiation.refresh(parties, party),
@@ -289,7 +289,7 @@ impl Call {
         }
     }
 
-    /// Notes how a party has keys, unless a message does not say it.
+    /// Notes the form of a party's keys; [`KeyForm::Unknown`] changes nothing.
     pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
         self.parties.has_keys(party, form);
     }
@@ -318,7 +318,7 @@ impl Call {
         }
     }
 
-    /// Repeats our offer to a party that clashed with one of the party.
+    /// Repeats our offer to a party after it collided with an offer of that party.
     fn offer_due(&mut self, party: Party) {
         let Call { parties, negotiation, .. } = self;
         if parties.is_linked(party) {
@@ -438,13 +438,14 @@ impl Call {
     }
 }
 
-/// Whether a calling party may have video: ports for it have no ICE, which browsers need.
+/// Whether a calling party may have video. Not with ICE, which browsers need: video ports do not support it.
 fn may_have_video(caller: &CallerSide) -> bool {
     let has_ice = |offer: &SessionDescription| offer.wants_webrtc() || offer.wants_plain_ice();
     caller.policy.has_video() && !caller.offer.as_ref().is_some_and(has_ice)
 }
 
-/// Returns the fork that an input ends before the answer; for a call that is forwarded the one that the caller hears.
+/// Returns the fork that an input ends before the answer. For a forwarded call, that is the fork whose early media
+/// the caller hears.
 fn fork_ended_by(input: &Input, parties: &Parties) -> Option<usize> {
     match input {
         Input::Divert(_) => parties.early(),

@@ -1,4 +1,4 @@
-//! Live calls with the parts that carry out what they decide: legs, hunts for trunks, billing and conferences.
+//! Live calls and the parts that carry out their outputs: legs, hunts for trunks, billing and conferences.
 
 use sidetone_call::media_plan;
 use sidetone_call::record::{Outcome, build};
@@ -49,7 +49,7 @@ use crate::star_codes::StarCodes;
 use crate::switch_io::{Notice, Output};
 use crate::transfers::Transfers;
 
-/// The live calls, and what belongs to them.
+/// The live calls, and the state that belongs to them.
 pub(super) struct CallControl {
     pub(super) node: NodeId,
     /// The time limits of calls that begin from now on.
@@ -58,7 +58,7 @@ pub(super) struct CallControl {
     pub(super) accepts: bool,
     pub(super) calls: CallTable,
     pub(super) hunts: Hunts,
-    /// `None` for a node on its own, which needs no other to keep the limits of outbound calls.
+    /// `None` for a single node, which keeps the limits of outbound calls without asking another node.
     pub(super) slots: Option<OutboundSlots>,
     pub(super) recent_byes: RecentByes,
     pub(super) billing: Billing,
@@ -125,7 +125,7 @@ impl CallControl {
         self.carry_out(now, id, shared);
     }
 
-    /// Refuses a call that could not begin: its INVITE, or the room that wanted it.
+    /// Refuses a call that could not begin: answers its INVITE, or reports to the room that requested it.
     fn not_begun(&mut self, now: Now, id: CallId, status: u16, shared: &mut Shared) {
         let Some(live) = self.calls.get(id) else { return };
         if let Some(Goal::Dialled { dial }) = live.goal {
@@ -138,7 +138,7 @@ impl CallControl {
             return self.request_not_begun(now, id, status, shared);
         }
         self.transfers.failed(id, status);
-        // A call that a transfer placed has no INVITE to answer; that of a phone that takes a party over has one.
+        // A call placed by a transfer has no INVITE to answer, unless a phone placed it to take over a party.
         let Some(key) = live.caller.as_ref().and_then(|caller| caller.invite) else {
             return self.billing.forget(now, id);
         };
@@ -152,7 +152,7 @@ impl CallControl {
         self.refuse(now, &key, refused, shared);
     }
 
-    /// Reports that the keys of a port's party were in SDP that is not encrypted on its way.
+    /// Reports that the keys of a port's party were in SDP over an unencrypted transport.
     fn note_readable_keys(&self, id: CallId, port: PortId, shared: &mut Shared) {
         let live = self.calls.get(id);
         let leg = live.and_then(|live| live.key_of(live.call.parties().party_with(port)?));
@@ -172,7 +172,7 @@ impl CallControl {
         self.feed(now, id, io::Input::PortOpened(port), shared);
     }
 
-    /// Reaches the calls of a phone where it has moved to.
+    /// Moves the calls of a phone to its new flow.
     pub(super) fn moved(&mut self, binding: BindingId, flow: Flow, shared: &mut Shared) {
         for leg in self.calls.legs_of(binding) {
             shared.ua.move_to(leg, flow);
@@ -184,8 +184,8 @@ impl CallControl {
         }
     }
 
-    /// Ends forks of a binding at another node that is gone there: those that no response has come from, and if the node is
-    /// lost, all that ring, because no answer can come.
+    /// Ends forks of a binding that another node no longer has: those without any response; if the node is lost, all
+    /// ringing forks, because no answer can arrive.
     pub(super) fn lose(&mut self, now: Now, binding: BindingId, is_node_lost: bool, shared: &mut Shared) {
         for leg in self.calls.legs_of(binding) {
             let Some((id, Party::Callee(fork))) = self.calls.party_of(leg) else { continue };
@@ -198,8 +198,8 @@ impl CallControl {
         }
     }
 
-    /// Finds the way back to trunks whose TLS connection has closed during their calls: by the names of their servers,
-    /// which the user agent does not know. It opens connections over TCP by itself.
+    /// Reopens the TLS connections of trunks that closed during calls. That needs the names of their servers, which the
+    /// user agent does not have. It reopens TCP connections by itself.
     pub(super) fn reopen(&mut self, closed: &Flow, shared: &mut Shared) {
         if closed.protocol != Protocol::Tls {
             return;
@@ -448,7 +448,7 @@ impl CallControl {
         shared.outputs.extend(call.map(|call| Output::News(Box::new(event(call).into()))));
     }
 
-    /// Makes every check of a requested call.
+    /// Performs every check of a requested call.
     ///
     /// # Errors
     /// Why it would not be placed.
@@ -530,7 +530,7 @@ impl CallControl {
         }
     }
 
-    /// Rings the other node that a room lives at, for the calling party of a requested call.
+    /// Rings the node that owns a room, for the calling party of a requested call.
     fn ring_owner(&mut self, id: CallId, room: RoomId, shared: &mut Shared) -> Option<io::Input> {
         let Shared { rooms, ids, directory, .. } = shared;
         let live = self.calls.get_mut(id)?;
@@ -670,7 +670,7 @@ impl CallControl {
         true
     }
 
-    /// Warns or ends one call whose credit is used up, or goes on with one that waited for it; returns whether there was one.
+    /// Warns or ends one call without credit, or continues one that waited for credit; returns whether there was one.
     pub(super) fn charge(&mut self, now: Now, shared: &mut Shared) -> bool {
         match self.billing.poll_output() {
             Some(credit::Output::End(id)) => {

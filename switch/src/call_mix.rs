@@ -12,37 +12,37 @@ use crate::io::{LinkHold, LinkedPrompt, Party};
 pub(super) enum Seats {
     /// The mix listens to both, while they are relayed to each other.
     Listened,
-    /// They have none.
+    /// The parties have no seats.
     None,
     /// They hear only the mix.
     Taken,
 }
 
-/// A mix in which the parties of one call have seats instead of being relayed to each other.
+/// The mix of one call: its parties have seats in it, beside the relay between them or instead of it.
 #[derive(Debug)]
 pub(super) struct OwnMix {
     /// The party that has put the other on hold.
     pub(super) holder: Option<Party>,
     /// The prompt that plays.
     pub(super) playing: Option<Playing>,
-    /// The recording under way.
+    /// The recording in progress.
     pub(super) recording: Option<LiveRecording>,
     /// The seats of both parties.
     pub(super) seats: Seats,
-    /// The direction that the caller and the callee were asked for last; `None` when it must be asked again.
+    /// The direction last offered to the caller and to the callee; `None` when it must be offered again.
     pub(super) asked: [Option<Direction>; 2],
 }
 
-/// The mix of two linked calls, as one of them has it: with the seat of its own party.
+/// The mix of two linked calls, in the state of one of them: with the seat of its own party.
 #[derive(Debug)]
 pub(super) struct LinkedMix {
     /// The mix, the same in both calls.
     pub(super) id: MixId,
-    /// The hold of a program, by either party.
+    /// The hold that a program requested through either call.
     pub(super) hold: Option<LinkHold>,
     /// The prompt that plays.
     pub(super) playing: Option<LinkedPlaying>,
-    /// The recording under way.
+    /// The recording in progress.
     pub(super) recording: Option<LiveRecording>,
     /// Whether this call ordered the recording.
     pub(super) orders: bool,
@@ -54,7 +54,7 @@ pub(super) struct LinkedMix {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkedPlaying {
     pub(super) order: LinkedPrompt,
-    /// Whether it has yet to end for the linked party of this call.
+    /// Whether it still plays to the linked party of this call.
     pub(super) waits: bool,
 }
 
@@ -77,7 +77,7 @@ impl LinkedMix {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playing {
     pub(super) prompt: LivePrompt,
-    /// Whether it has yet to end for the caller and for the callee.
+    /// Whether it still plays to the caller, and to the callee.
     pub(super) waits: [bool; 2],
 }
 
@@ -87,17 +87,17 @@ impl Playing {
         Playing { prompt, waits }
     }
 
-    /// Identifies its ends in the reports of the relay.
+    /// The token that identifies the prompt when the relay reports its end.
     pub(super) fn token(&self) -> u64 {
         token_of(&self.prompt)
     }
 
-    /// Whether a party is to hear it, also when it has ended for the party.
+    /// Whether the prompt is for a party, even if it has already ended for that party.
     pub(super) fn is_for(&self, party: Party) -> bool {
         is_for(self.prompt.side, party == Party::Caller)
     }
 
-    /// Notes its end for a party; returns whether it is over for all.
+    /// Records the end of the prompt for a party; returns whether it has ended for both.
     pub(super) fn has_ended_for(&mut self, party: Party) -> bool {
         let [caller, callee] = &mut self.waits;
         *(if party == Party::Caller { caller } else { callee }) = false;
@@ -106,12 +106,12 @@ impl Playing {
 }
 
 impl LinkedPrompt {
-    /// Identifies its ends in the reports of the relay.
+    /// The token that identifies the prompt when the relay reports its end.
     pub(super) fn token(&self) -> u64 {
         token_of(&self.prompt)
     }
 
-    /// Whether the caller's side of the call is to hear it, or the called one.
+    /// Whether the prompt is for the caller's side (`caller`), or for the called side.
     pub(super) fn is_for(&self, caller: bool) -> bool {
         is_for(self.prompt.side, caller)
     }

@@ -100,7 +100,7 @@ impl CallToSip<'_> {
         let leg = self.calls.key_of(id, party);
         if self.calls.get(id).is_some_and(|live| live.call.is_ringing()) {
             let sent = leg.map(|leg| self.ua.update(self.now.instant, leg, &extra));
-            // The party takes no offer before the answer.
+            // The party accepts no offer before the answer.
             return (!matches!(sent, Some(Ok(_)))).then_some(Input::Offered(party, Err(488)));
         }
         let sent = leg.map(|leg| self.ua.reinvite(self.now.instant, leg, &extra));

@@ -123,7 +123,7 @@ impl Carriers {
         self.follow(names);
     }
 
-    /// Recomputes the owners from what names resolve to.
+    /// Recomputes the owners from the resolved addresses of names.
     pub(super) fn follow(&mut self, names: &Names) {
         let before = std::mem::take(&mut self.owners);
         self.shared.clear();
@@ -242,7 +242,7 @@ impl Carriers {
     }
 }
 
-/// Returns the addresses of a server: its literal, or what its name last resolved to.
+/// Returns the addresses of a server: its literal, or the last resolved addresses of its name.
 fn addresses(server: &TrunkAddress, names: &Names) -> impl Iterator<Item = SocketAddr> {
     let port = server.port.unwrap_or(server.default_port());
     let literal = server.ip().map(|ip| SocketAddr::new(ip, port));

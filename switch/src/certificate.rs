@@ -1,4 +1,4 @@
-//! The certificate of DTLS: the relay has it, and the SDP of calls with browsers names it.
+//! The DTLS certificate: the relay has it, and the SDP of calls with browsers carries its fingerprint.
 
 use sidetone_sip::sdp::Fingerprint;
 

@@ -39,7 +39,7 @@ pub(super) struct Conferences {
     pub(super) dials: HashMap<DialId, CallId>,
     /// The language of each organisation, unless it is the default.
     languages: HashMap<OrganisationId, Language>,
-    /// Callers who have keyed a room whose node is to be found.
+    /// Callers who keyed a room number; the search for the room's node has not started yet.
     pub(super) seekers: VecDeque<(LegId, RoomId)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Seat {
     /// When it was answered, or joined from another call.
     since: Instant,
     keys: Keys,
-    /// Whether it negotiated no telephone events, so that its digits are found in its audio.
+    /// Whether it negotiated no telephone events, so that its digits are detected in its audio.
     sends_tones: bool,
     /// Whether it sent a digit by INFO.
     sends_info: bool,
@@ -58,7 +58,7 @@ pub(super) struct Seat {
     language: Language,
 }
 
-/// What remains to be done with a call after an output of the rooms.
+/// The remaining action on a call after an output of the rooms.
 pub(super) enum RoomEffect {
     /// Feed this input to the call.
     Call(CallId, Input),
@@ -67,7 +67,7 @@ pub(super) enum RoomEffect {
 }
 
 impl Seat {
-    /// Returns the media port of the leg; `None` once the leg is gone.
+    /// Returns the media port of the leg; `None` once the leg has ended.
     fn port(&self, calls: &CallTable) -> Option<PortId> {
         let leg = calls.get(self.call)?.call.parties().leg(self.party)?;
         leg.is_open().then(|| leg.port())
@@ -133,7 +133,7 @@ impl Conferences {
         self.handle_input(now, conference::Input::Arrived(arrival));
     }
 
-    /// Reports that a seated party is gone.
+    /// Reports that a seated party has left.
     pub(super) fn left(&mut self, now: Now, leg: LegId, cause: HangupCause) {
         if self.seats.remove(&leg).is_some() {
             self.handle_input(now, conference::Input::Gone(leg, cause));
@@ -194,8 +194,8 @@ impl Conferences {
         }
     }
 
-    /// Handles a key that a party pressed. Tones in the audio of a party that sends INFO are its INFOs again, later or
-    /// more of them than `Keys` recognises.
+    /// Handles a key that a party pressed. Tones in the audio of a party that sends INFO are ignored: they repeat its
+    /// INFOs, some too late or too often for `Keys` to recognise as duplicates.
     pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, way: DtmfSource) {
         let Some(seat) = self.seats.get_mut(&leg) else { return };
         seat.sends_info |= way == DtmfSource::Info;
@@ -209,7 +209,7 @@ impl Conferences {
 
     /// Reports that the extensions of a call that is over may be reachable again.
     pub(super) fn call_over(&mut self, now: Now, live: &LiveCall) {
-        // A call placed by a room was not answered: that shows nothing new about its extension.
+        // An unanswered call of a room gives no new information about its extension.
         if live.caller.is_none() && live.call.parties().answered_after().is_none() {
             return;
         }
@@ -228,7 +228,7 @@ impl Conferences {
         self.rooms.poll_output()
     }
 
-    /// Carries out an output of the rooms on the legs of calls; returns what remains to be done with a call.
+    /// Carries out an output of the rooms on the legs of calls; returns the remaining action on a call.
     pub(super) fn carry_out(
         &mut self,
         now: Instant,
@@ -272,7 +272,7 @@ impl Conferences {
                 outputs.push_back(Output::News(Box::new(guessing.into())));
             }
             RoomOutput::Play(leg, prompts, token) => {
-                // A prompt that still plays is out of date.
+                // A prompt that still plays is outdated.
                 media(leg, MediaCommand::StopPlaying);
                 let lead = self.seats.get(&leg).map_or(Duration::ZERO, |seat| {
                     PROMPT_LEAD.saturating_sub(now.saturating_duration_since(seat.since))
@@ -332,19 +332,19 @@ impl Conferences {
         Output::Name(order, language)
     }
 
-    /// The language of what all members of a room hear.
+    /// The language of the prompts for all members of a room.
     fn language_of(&self, organisation: OrganisationId) -> Language {
         self.languages.get(&organisation).copied().unwrap_or_default()
     }
 
-    /// Returns the command that plays a sound to one member. The room waits for the length that it has in the language
-    /// of the organisation.
+    /// Returns the command that plays a sound to one member. It uses the language of the organisation, because the
+    /// room's timer has the length of the sound in that language.
     fn sound(&self, organisation: OrganisationId, sound: SoundName) -> MediaCommand {
         MediaCommand::PlaySound { sound, language: self.language_of(organisation) }
     }
 
-    /// Returns the command that directs a whisper. Where the listener is gone, and the rooms have not heard of it yet, no
-    /// one is to hear the whisper.
+    /// Returns the command that directs a whisper. If the listener's leg has ended and the rooms are not notified yet,
+    /// the whisperer is muted.
     fn whisper(&self, to: Option<LegId>, calls: &CallTable) -> MediaCommand {
         let Some(to) = to else { return MediaCommand::Whisper(None) };
         let port = self.seats.get(&to).and_then(|seat| seat.port(calls));
@@ -432,5 +432,5 @@ fn seat_hears(hears: Hears) -> SeatHears {
     }
 }
 
-/// Prompts begin this long after the 200: until then the phone and the NATs on the way may not pass any audio.
+/// Delay of the first prompt after the 200: until then the phone and the NATs on the path may not pass any audio.
 const PROMPT_LEAD: Duration = Duration::from_millis(600);

@@ -54,7 +54,7 @@ pub(super) fn control(
 /// Dials a target for a room; the call follows as an output of the rooms.
 ///
 /// # Errors
-/// Why it is not dialled.
+/// Why the target is not dialled.
 pub(super) fn dial(
     conferences: &mut Conferences,
     now: Now,

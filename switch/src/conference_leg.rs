@@ -1,8 +1,8 @@
-//! Parties of a call that are in a room: how they get their seat, and how their dialog negotiates media with
+//! Parties of a call that are in a room: how they are seated, and how their dialog negotiates media with
 //! the room.
 //!
-//! A room accepts a party's offer as far as its mix can decode and encode it; no other party is asked. A
-//! party that wants to receive nothing holds the call; what it sends then, usually music, is not mixed.
+//! A room accepts a party's offer as far as its mix can decode and encode it; no other party is involved. A
+//! party that does not want to receive holds the call; the audio that it sends then, usually music, is not mixed.
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ pub(super) fn take_for_a_room(parties: &mut Parties, ending: &mut Ending, now: I
 }
 
 /// Seats the party that called the room, or that the room called, once the call is answered. A party that
-/// has yet to answer our offer is seated when its ACK arrives.
+/// has not answered our offer yet is seated when its ACK arrives.
 pub(super) fn seat_who_came_for_a_room(parties: &mut Parties) {
     let party = match (&parties.near, parties.winner) {
         (Near::Room, Some(place)) => Party::Callee(place),
@@ -72,13 +72,13 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
 
 /// Seats a party that was relayed to another one.
 pub(super) fn seat_relayed(parties: &mut Parties, party: Party) {
-    // A mix cannot decode every codec that the parties shared. The seat is taken with another one.
+    // A mix cannot decode every codec that the parties shared: seat the party after a new offer with another one.
     if parties.leg(party).is_some_and(|leg| leg.sends_unmixable()) {
         return resume(parties, party);
     }
     seat(parties, party);
-    // A party that is on hold, or that holds, is asked to send and receive again.
-    // So is one with video, which a room has not.
+    // A party that is on hold, or that holds, gets a new offer to send and receive.
+    // So does a party with video, which a room does not support.
     let is_held = |leg: &Leg| {
         let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
         waits
@@ -132,9 +132,9 @@ pub(super) fn offered_in_room(
 ) {
     let Some(leg) = parties.leg_mut(party) else { return };
     if leg.exchange.local_offer().is_none() {
-        return; // The call moved on: the answer belongs to nothing.
+        return; // Outdated: no offer of ours is open.
     }
-    // An offer from before the party came into the room, such as a hold, does not resume it.
+    // An offer sent before the party entered the room, such as a hold, does not resume it.
     let resumed = leg.exchange.local_offer().is_some_and(offers_both_ways);
     if let Ok(Some(answer)) = &result
         && leg.exchange.receive_answer(answer.clone()).is_ok()
@@ -154,13 +154,13 @@ pub(super) fn offered_in_room(
         let cause = HangupCause::IncompatibleDestination;
         return ending.dismiss(parties, now, party, cause, EndedBy::System);
     }
-    // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
+    // The dialog has ended (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
     if matches!(result, Err(408 | 481)) {
         ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
     }
 }
 
-/// Repeats our offer that clashed with the party's, if it is still needed.
+/// Repeats our offer that collided with the party's, if it is still needed.
 pub(super) fn offer_due(parties: &mut Parties, party: Party) {
     if parties.leg(party).is_some_and(|leg| leg.resumes) {
         resume(parties, party);
@@ -200,7 +200,7 @@ fn offers_both_ways(offer: &SessionDescription) -> bool {
     offer.carried_audio().is_some_and(|(_, audio)| offer.direction_of(audio) == Direction::SendRecv)
 }
 
-/// Offers a party to send and receive; when an offer of ours waits for its answer, after that.
+/// Offers a party to send and receive; if an earlier offer of ours has no answer yet, after that answer.
 fn resume(parties: &mut Parties, party: Party) {
     let Some(leg) = parties.leg_mut(party) else { return };
     leg.resumes = true;

@@ -1,8 +1,8 @@
-//! Keys between two parties of which one has telephone events (RFC 4733) and the other only SIP INFO, or neither.
+//! Conversion of keys between a party with telephone events (RFC 4733) and a party with only SIP INFO, or neither.
 //!
-//! A party takes INFO when its Allow names it. One whose Allow does not, and whose audio is G.711, sends tones in it and gets
-//! tones. The other party is offered, or answered, telephone events in both cases: what it sends as events reaches the first as
-//! INFO or as tones, and what the first sends reaches the other as events. Pure.
+//! A party without telephone events takes INFO when its Allow lists INFO. Otherwise, if its audio is G.711, it sends
+//! and receives tones in the audio. In both cases telephone events are offered to the peer, or accepted in the answer
+//! to it. The peer's events are converted to INFO or tones, and the party's INFO or tones to events. Pure.
 
 use sidetone_media::dtmf::{KeyPress, KeySource, KeyTone, event_code};
 use sidetone_sip::message::{Headers, Name, Request};
@@ -11,7 +11,7 @@ use sidetone_sip::ua::Content;
 
 use crate::io::KeyForm;
 
-/// How the sender of these headers has keys without telephone events.
+/// The form of keys without telephone events for the sender of these headers.
 pub(super) fn key_form(headers: &Headers) -> KeyForm {
     match headers.header(Name::Allow) {
         None => KeyForm::Unknown,
@@ -20,7 +20,7 @@ pub(super) fn key_form(headers: &Headers) -> KeyForm {
     }
 }
 
-/// Adds telephone events to the offer for the peer of a party that has only INFO.
+/// Adds telephone events to the offer for the peer of a party that takes keys only by INFO or as tones.
 pub(super) fn offer_events(offer: &mut SessionDescription) {
     for media in offer.media.iter_mut().filter(|media| media.is_carried()) {
         // The events have the clock of the audio (RFC 4733 §2.1).
@@ -38,7 +38,7 @@ pub(super) fn offer_events(offer: &mut SessionDescription) {
     }
 }
 
-/// Adds the events of `offered` to its answer, because the other party, which has none, takes INFO.
+/// Adds the telephone events of `offered` to its answer, because the other party, which has none, takes INFO or tones.
 pub(super) fn answer_events(answer: &mut SessionDescription, offered: &SessionDescription) {
     let Some((_, audio)) = offered.carried_audio() else { return };
     for media in answer.media.iter_mut().filter(|media| media.is_carried() && media.port != 0) {
@@ -56,7 +56,7 @@ pub(super) fn has_events(description: &SessionDescription) -> bool {
     description.carried_audio().is_some_and(|(_, audio)| audio.codecs.iter().any(is_event))
 }
 
-/// Whether the party of a description, which has no telephone events, takes keys in another form: by INFO, or as tones in
+/// Whether the party of a description without telephone events takes keys in another form: by INFO, or as tones in
 /// G.711.
 pub(super) fn takes_keys(form: KeyForm, description: &SessionDescription) -> bool {
     let audio = description.carried_audio().map(|(_, audio)| audio);
@@ -73,13 +73,13 @@ fn has_tones(codec: &Codec, payload_type: u8) -> bool {
     (codec.is("PCMU") && payload_type == 0) || (codec.is("PCMA") && payload_type == 8)
 }
 
-/// Whether a party hears tones in its audio.
+/// Whether tones can be sent to a party in its audio.
 fn hears_tones(terms: &Negotiated) -> bool {
     let first = terms.payloads.iter().find(|payload| !payload.codec.is_auxiliary());
     first.is_some_and(|payload| has_tones(&payload.codec, payload.send))
 }
 
-/// Returns where the keys of a party are found that its peer needs in another form; `form` is that of the party.
+/// Returns the source in which to detect a party's keys, if its peer needs them in another form; `form` is the party's.
 pub(super) fn source(own: &Negotiated, theirs: &Negotiated, form: KeyForm) -> Option<KeySource> {
     if let Some((payload_type, clock_hz)) = watched(own, theirs) {
         return Some(KeySource::Events { payload_type, clock_hz });
@@ -99,7 +99,7 @@ pub(super) enum Passed {
     Tone(KeyTone),
 }
 
-/// Returns how a key that was found at a party reaches the other, which has this `form`.
+/// Returns the form in which a key of one party is sent to the other party, which takes `form`.
 pub(super) fn passed(
     own: &Negotiated,
     theirs: &Negotiated,
@@ -132,14 +132,14 @@ fn event_for(own: &Negotiated, theirs: &Negotiated, digit: char, duration_ms: u3
     })
 }
 
-/// Returns payload type and clock of the events of a party whose peer has none.
+/// Returns the payload type and clock of a party's telephone events, if its peer has none.
 pub(super) fn watched(own: &Negotiated, theirs: &Negotiated) -> Option<(u8, u32)> {
     let events = own.telephone_event().filter(|_| theirs.telephone_event().is_none())?;
     Some((events.receive, events.codec.clock_rate))
 }
 
-/// Returns how a key that a party without events pressed by INFO reaches the other, which has this `form`, unless the INFO is
-/// passed on.
+/// Returns the form in which a key that a party without telephone events sent by INFO is sent to the other party, which
+/// takes `form`; `None` when the INFO is passed on.
 pub(super) fn pressed(
     own: &Negotiated,
     theirs: &Negotiated,
@@ -148,7 +148,7 @@ pub(super) fn pressed(
     request: &Request,
 ) -> Option<Passed> {
     if own.telephone_event().is_some() {
-        return None; // It may send the same key as an event too.
+        return None; // It may also send the same key as an event.
     }
     let duration_ms = duration_of(request).unwrap_or(DURATION_MS);
     match passed(own, theirs, form, (digit, duration_ms)) {
@@ -157,7 +157,7 @@ pub(super) fn pressed(
     }
 }
 
-/// Returns the INFO of a key that was pressed as an event.
+/// Returns the INFO for a key that was received as an event.
 pub(super) fn info_of(digit: char, duration_ms: u32) -> Content {
     let duration_ms = duration_ms.clamp(40, 8_000);
     Content::new("application/dtmf-relay", format!("Signal={digit}\r\nDuration={duration_ms}\r\n"))
@@ -175,7 +175,7 @@ fn is_event(codec: &Codec) -> bool {
     codec.is("telephone-event")
 }
 
-/// The duration of a key whose INFO names none.
+/// The duration of a key whose INFO has no `Duration=`.
 const DURATION_MS: u32 = 160;
 
 #[cfg(test)]

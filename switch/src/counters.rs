@@ -1,4 +1,4 @@
-//! Counters of a running switch: messages by their first line, calls by how they ended.
+//! Counters of a running switch: messages by their first line, calls by their hangup cause.
 //!
 //! The driver updates them while it works; no decision depends on them.
 
@@ -81,19 +81,19 @@ impl Counters {
         self.denied.lock().clone()
     }
 
-    /// How often wrong passwords reached a limit, by its word.
+    /// How often wrong passwords reached a limit, by the limit's label.
     pub fn guessed(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.guessed.iter().map(|count| count.load(Ordering::Relaxed));
         GUESS_LIMITS.into_iter().map(GuessLimit::as_str).zip(counts)
     }
 
-    /// How often wrong PINs of rooms reached a limit, by its word.
+    /// How often wrong PINs of rooms reached a limit, by the limit's label.
     pub fn pins_guessed(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.pins_guessed.iter().map(|count| count.load(Ordering::Relaxed));
         PIN_LIMITS.into_iter().map(PinLimit::as_str).zip(counts)
     }
 
-    /// Messages that were not read, by reason.
+    /// Messages dropped unread, by reason.
     pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.dropped.iter().map(|count| count.load(Ordering::Relaxed));
         Dropped::ALL.into_iter().map(Dropped::as_str).zip(counts)
@@ -112,7 +112,7 @@ impl Counters {
         }
     }
 
-    /// Counts what the switch notes.
+    /// Counts a notice of the switch.
     pub fn note_notice(&self, notice: &Notice) {
         let place = match notice {
             Notice::Carrier(..) => 4,
@@ -165,7 +165,7 @@ impl Messages {
         }
     }
 
-    /// Counts what a datagram seems to be by how it begins; keep-alives and what is no SIP are not counted.
+    /// Counts a datagram as a request or a response by its first bytes; keep-alives and other data are not counted.
     pub fn note(&self, bytes: &[u8]) {
         if let Some(rest) = bytes.strip_prefix(b"SIP/2.0 ") {
             let class = rest.first().and_then(|digit| digit.checked_sub(b'1'));

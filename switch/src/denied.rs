@@ -59,7 +59,7 @@ impl Denied {
 }
 
 impl Denial {
-    /// Returns the denial behind a challenge; `None` for a challenge that every phone causes now and then.
+    /// Returns the reason for a challenge; `None` for a challenge that every phone causes in normal operation.
     pub(super) fn of(refusal: Refusal) -> Option<Self> {
         match refusal {
             Refusal::Aged | Refusal::Foreign | Refusal::Missing => None,

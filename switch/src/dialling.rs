@@ -1,6 +1,6 @@
-//! Calls placed by rooms: an extension's phones ring at once; an outside number is hunted over trunks as in
-//! any call. A call that a program or a moderator asked for follows the forwarding of the extension; one to a default
-//! member rings its phones only, because the room repeats it until they can be reached.
+//! Calls placed by rooms: an extension's phones ring at the same time; an outside number is hunted over trunks as in
+//! any call. A call that a program or a moderator requested follows the forwarding of the extension. A call to a
+//! default member rings its phones only, because the room repeats the call until they can be reached.
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
@@ -109,7 +109,7 @@ impl Dialler<'_> {
         Ok(Summons { facts, policy, srtp, callees, hunt: None, forwards, diverted: Vec::new() })
     }
 
-    /// Places the call where the extension forwards it to, unless that is a room.
+    /// Places the call to the forwarding target of the extension, unless that is a room.
     fn summon_elsewhere(
         &mut self,
         now: Now,
@@ -211,10 +211,10 @@ impl Dialler<'_> {
         })
     }
 
-    /// Checks whether a target can be dialled now, so that the requester gets the answer at once.
+    /// Checks whether a target can be dialled now, so that the requester gets the result immediately.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it cannot be dialled.
     pub(super) fn may_dial(
         &mut self,
         now: Now,

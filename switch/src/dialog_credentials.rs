@@ -1,5 +1,5 @@
-//! Credentials for requests inside dialogs with trunks: a challenged re-INVITE, and a challenged BYE after its
-//! call is over.
+//! Credentials for requests inside dialogs with trunks: a challenged re-INVITE, and a challenged BYE after the
+//! end of its call.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
-//! Calls that an extension forwards, by its settings or by a redirection of its phone (301 and 302): where they go,
-//! and what the new target is shown.
+//! Calls that an extension forwards, by its settings or by a redirection of its phone (301 and 302): their new targets,
+//! and the headers for those.
 //!
 //! The extension forwards within its dial plan and at its cost. A redirection by a trunk is not followed, because a
-//! trunk has no dial plan of its own.
+//! trunk has no dial plan.
 
 use sidetone_call::record::{Facts, Forwarded};
 use sidetone_model::call::Direction;
@@ -39,7 +39,7 @@ pub(super) fn at_once(extension: &Extension, is_reachable: bool) -> Option<Forwa
     }
 }
 
-/// Returns where calls to an extension go without ringing a phone, and why.
+/// Returns the target to which calls to an extension are forwarded without ringing a phone, and the reason.
 pub(super) fn target_at_once(extension: &Extension, is_reachable: bool) -> Option<(ForwardReason, &str)> {
     let reason = at_once(extension, is_reachable)?;
     Some((reason, extension.forwarding.target(reason)?))
@@ -56,7 +56,7 @@ pub(super) fn forwards(extension: &Extension) -> Forwards {
     }
 }
 
-/// Takes the extension that forwards a live call for this reason, and the target.
+/// Returns the extension that forwards a live call for this reason, and the target; removes a stored redirection.
 pub(super) fn take_target(
     live: &mut LiveCall,
     directory: &Directory,
@@ -91,7 +91,7 @@ pub(super) fn extend(
     reason: ForwardReason,
     target: &str,
 ) -> Option<()> {
-    // An extension forwards a call once.
+    // An extension may forward a call only once.
     let has_forwarded = |number: &str| diverted.iter().any(|diversion| diversion.number == number);
     let is_loop = number == target || has_forwarded(number) || has_forwarded(target);
     if is_loop || diverted.len() >= DIVERSIONS_MAX {
@@ -101,8 +101,8 @@ pub(super) fn extend(
     Some(())
 }
 
-/// Returns the facts of a call that was forwarded, from those at its beginning and those of the new target. A call to
-/// an outside number is that of the extension that forwards it; any other remains that of its caller.
+/// Returns the facts of a forwarded call, from its first facts and those of the new target. A call forwarded to an
+/// outside number belongs to the extension that forwards it; any other still belongs to its caller.
 pub(super) fn facts(before: Facts, target: Facts, diverted: &[Diversion]) -> Facts {
     let dialled = before.dialled_number.clone().or(before.destination_number.clone());
     let last = diverted.last();
@@ -139,8 +139,8 @@ pub(super) fn mark(callees: Vec<Callee>, headers: &[(&'static str, String)]) -> 
     callees.into_iter().map(mark).collect()
 }
 
-/// Returns the headers that name who forwarded the call: the latest first in Diversion, the first one first in
-/// History-Info. None for a call that was not forwarded.
+/// Returns the headers that name the extensions that forwarded the call: latest first in Diversion, oldest first in
+/// History-Info. Empty for a call that was not forwarded.
 pub(super) fn headers(
     diverted: &[Diversion],
     directory: &Directory,

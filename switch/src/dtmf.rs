@@ -14,12 +14,12 @@ pub(super) enum DtmfSource {
     Media,
 }
 
-/// Recent digits of one party, kept to drop the duplicate that arrives the other way.
+/// Recent digits of one party, kept to drop the duplicate that arrives by the other method.
 #[derive(Debug, Default)]
 pub(super) struct Keys(VecDeque<(Instant, char, DtmfSource)>);
 
 impl Keys {
-    /// Whether a digit counts; a digit that just arrived the other way is the same press.
+    /// Whether a digit counts; a digit that just arrived by the other method is the same press.
     pub(super) fn counts(&mut self, now: Instant, digit: char, way: DtmfSource) -> bool {
         while self.0.front().is_some_and(|(at, ..)| *at + TWIN_WITHIN <= now) || self.0.len() >= KEYS_MAX {
             self.0.pop_front();
@@ -38,10 +38,10 @@ impl Keys {
     }
 }
 
-/// Returns the digit of an INFO; `Err` when its content type promises a digit and there is none, `Ok(None)`
+/// Returns the digit of an INFO; `Err` when its content type requires a digit and there is none, `Ok(None)`
 /// for other content types.
 ///
-/// `application/dtmf-relay` has the digit in a `Signal=` line, `application/dtmf` as its whole body. Both may
+/// `application/dtmf-relay` has the digit in a `Signal=` line, `application/dtmf` as its entire body. Both may
 /// use event codes of RFC 4733 §3.2: 10 for the star, 11 for the hash.
 pub(super) fn digit_of(request: &Request) -> Result<Option<char>, ()> {
     let text = || std::str::from_utf8(request.body()).map_err(|_| ());
@@ -68,7 +68,7 @@ pub(super) fn digit_of(request: &Request) -> Result<Option<char>, ()> {
 
 /// Presses that are remembered per party.
 const KEYS_MAX: usize = 16;
-/// Longest time between the two arrivals of one press. Presses of the same key that arrive the same way
+/// Longest time between the two arrivals of one press. Presses of the same key that arrive by the same method
 /// always count.
 const TWIN_WITHIN: Duration = Duration::from_millis(1500);
 

@@ -1,4 +1,4 @@
-//! How a call ends, and what its record contains.
+//! The end of a call, and the contents of its record.
 //!
 //! A call lasts until its last party has left. Its record describes the caller's leg, or, for a call placed
 //! by a room, the leg that answered.
@@ -33,7 +33,7 @@ pub(super) struct Ending {
     quality: Option<Quality>,
     /// The same for the called party's leg.
     quality_b: Option<Quality>,
-    /// The codec that the recorded audio was really encoded with.
+    /// The actual codec of the received audio.
     heard_codec: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Far {
 }
 
 impl Ending {
-    /// Handles the caller's CANCEL. Its cause is ORIGINATOR_CANCEL, unless its Reason says otherwise.
+    /// Handles the caller's CANCEL. Its cause is ORIGINATOR_CANCEL, unless its Reason contains another one.
     pub(super) fn cancelled(&mut self, parties: &mut Parties, now: Instant, cause: HangupCause) {
         match parties.state {
             State::Ringing { .. } => {
@@ -57,7 +57,7 @@ impl Ending {
                 parties.push(Output::Reject(487, None));
                 self.finish(parties, now, cause, EndedBy::Caller);
             }
-            // The callee answered while the CANCEL was on its way, and the caller has no 200 yet.
+            // The callee answered before the CANCEL arrived, and the caller has no 200 yet.
             State::Answering { .. } => {
                 parties.bye_callee(cause);
                 parties.push(Output::Reject(487, None));
@@ -75,12 +75,12 @@ impl Ending {
             fork.state = ForkState::Ended;
             if parties.callee() != Some(place) {
                 parties.release(party);
-                return; // A fork that had lost hangs up before our BYE reaches it.
+                return; // A fork that answered too late hangs up before our BYE reaches it.
             }
         }
         let by = by_party(party, cause);
         if parties.is_up() && parties.referrer == Some(party) && !parties.is_merged() {
-            // Its transfer of the other party is under way: that party waits for the result.
+            // It is transferring the other party, which waits for the result.
             if let Some(other) = parties.other(party) {
                 parties.await_peer(other);
             }
@@ -191,8 +191,8 @@ impl Ending {
         }
     }
 
-    /// Outputs the record of a call that has ended once the last report is there. In other states one leg has left and the
-    /// others go on.
+    /// Outputs the record of an ended call when the last report has arrived. In other states only one leg has left, and
+    /// the others continue.
     fn complete_if_reported(&mut self, parties: &mut Parties) {
         if matches!(parties.state, State::Ending { .. }) && !self.awaits_reports(parties) {
             self.complete(parties);
@@ -231,8 +231,7 @@ impl Ending {
         let State::Ending { cause, by, ended_after, .. } = parties.state else { return };
         let mut quality = self.quality.take().unwrap_or_default();
         if parties.answered_after.is_none() {
-            // The callee rang while a port of ours waited for the caller's audio: that is an unanswered RTP
-            // session.
+            // The callee rang while our port waited for the caller's audio: an unanswered RTP session.
             quality.verdict = Some(MediaVerdict::Unanswered);
         }
         let mut record =
@@ -319,7 +318,7 @@ impl Ending {
     }
 }
 
-/// Returns who ended a call that a party left; a party whose dialog broke did not end it.
+/// Returns the side that ended a call when a party left; a party whose dialog broke did not end it.
 fn by_party(party: Party, cause: HangupCause) -> EndedBy {
     match (cause, party) {
         (HangupCause::RecoveryOnTimerExpire, _) => EndedBy::System,

@@ -1,4 +1,4 @@
-//! Numbers and devices that GRUUs name (RFC 5627): in the Request-URI of an INVITE and in Refer-To.
+//! Numbers and devices of GRUUs (RFC 5627) in the Request-URI of an INVITE and in Refer-To.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use sidetone_sip::registrar::{Binding, Device, GruuKey, RegisterError, reply_hea
 
 use crate::ids::Ids;
 
-/// The GRUUs of this node's registrar. The key of the temporary ones is made when the first phone asks for one.
+/// The GRUUs of this node's registrar. The key for temporary GRUUs is created when the first phone requests one.
 #[derive(Default)]
 pub(super) struct Gruus(Option<GruuKey>);
 
@@ -28,7 +28,7 @@ impl Gruus {
         reply_headers(request, result, now, self.0.as_mut().map(|key| (key, aor)))
     }
 
-    /// The number and the device that a URI names; `None` when it is no GRUU.
+    /// The number and the device of a URI; `None` when it is not a GRUU.
     pub(super) fn target_of(&self, uri: &Uri, number: &str) -> Option<(String, Device)> {
         let temporary = self.0.as_ref().and_then(|key| key.open(uri));
         temporary.or_else(|| Some((number.to_owned(), Device::of_public(uri)?)))

@@ -1,5 +1,5 @@
-//! Decides which guessed passwords an organisation gets as the event `security.guessing`: a limit that was
-//! reached, at most once a minute for each source and account, and at most [`ALERTS_PER_MINUTE_MAX`] in all.
+//! Decides which password guesses are reported to an organisation by the event `security.guessing`: a limit that
+//! was reached, at most once a minute for each source and account, and at most [`ALERTS_PER_MINUTE_MAX`] in all.
 //! `sidetone_sip::auth` sets the limits.
 
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! The search for a trunk that takes a call: trunk after trunk, and each trunk's addresses one after the other.
 //!
-//! The next one is tried after 408, 5xx, silence or a refusal of the network. Once the caller has heard early
+//! The next trunk is tried after 408, 5xx, silence or a refusal of the network. Once the caller has heard early
 //! media of the far end, no other is tried, because the announcement gave the reason. A hunt does not depend
 //! on a calling leg: it consists of a number, the trunks that take it and the caller ID, so that calls of
 //! rooms use it too.
@@ -46,7 +46,7 @@ pub(super) struct Hunt {
     pub(super) fault: (u16, HangupCause),
 }
 
-/// The caller ID for outside parties. It is a number of the organisation, whatever the phone claims.
+/// The caller ID for outside parties. It is always a number of the organisation, never the phone's claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CallerId {
     /// A phone number of the organisation.
@@ -73,7 +73,7 @@ enum Stage {
     Ready,
     /// An INVITE was sent.
     Calling(Calling),
-    /// The trunk's name is being resolved, until this time; `None` when that took too long.
+    /// The trunk's name is being resolved, until this time; `None` after this time.
     Resolving(Option<Instant>),
 }
 
@@ -82,7 +82,7 @@ struct Calling {
     to: SocketAddr,
     /// When a first response must have arrived.
     silent_until: Option<Instant>,
-    /// When a response other than 100 must have arrived, if the call can go on; and the time for it.
+    /// When a response other than 100 must have arrived, if another server or trunk can be tried; and the time allowed.
     stalled_at: Option<Instant>,
     progress: Duration,
     /// Whether a challenge was answered.
@@ -96,13 +96,13 @@ pub(super) enum Step {
     Wait,
 }
 
-/// What a timeout of a hunt means.
+/// A timeout of a hunt.
 pub(super) enum HuntTimeout {
     /// The INVITE of this fork has no response yet.
     Silent { trunk: TrunkId, fork: usize },
     /// The INVITE of this fork has no response but 100, and another server or trunk can be tried.
     Stalled { fork: usize },
-    /// The trunk's name was not resolved in time: go on with its last answer.
+    /// The trunk's name was not resolved in time: continue with the last DNS result.
     Unresolved,
 }
 
@@ -254,7 +254,7 @@ impl Hunt {
                 continue;
             };
             match context.trunks.flow_to(&tried.server, address) {
-                // The name prefers another transport by now (RFC 3261 §26.2.2).
+                // The name now prefers another transport (RFC 3261 §26.2.2).
                 Ok(flow) if self.secure && flow.protocol != Protocol::Tls => {}
                 Ok(flow) => {
                     self.attempts += 1;
@@ -282,7 +282,7 @@ impl Hunt {
             }
             let mut servers: VecDeque<_> =
                 context.directory.trunk(id).map(next_hops).unwrap_or_default().into();
-            // The query decides about a name that prefers a transport.
+            // For a name with a preferred transport, the DNS query decides.
             let may_be_tls = |server: &TrunkAddress| {
                 server.transport == TrunkTransport::Preferred || context.trunks.is_tls(server)
             };
@@ -422,8 +422,8 @@ const ANONYMOUS: &str = "\"Anonymous\" <sip:anonymous@anonymous.invalid>";
 const ATTEMPTS_MAX: usize = 8;
 /// How long a call waits for a name to be resolved.
 const RESOLVE_MAX: Duration = Duration::from_secs(4);
-/// How long a trunk may send no response: enough to lose three INVITEs (RFC 3261 §17.1.1.2), and far less
-/// than the 32 s of timer B, for which no caller waits.
+/// How long a trunk may send no response: long enough for three lost INVITEs (RFC 3261 §17.1.1.2), and far shorter
+/// than the 32 s of timer B, which are too long for a caller.
 const SILENCE_MAX: Duration = Duration::from_secs(6);
 
 #[cfg(test)]
@@ -439,8 +439,8 @@ mod tests {
     use crate::tests::network::{acme, organisation, trunk};
     use crate::trunk_dns::{Answer, Server};
 
-    /// A name that preferred TLS, and whose NAPTR records prefer `later` since then: the protocols of the
-    /// INVITEs of a call, each of which gets 503, and the result when none is left.
+    /// Calls a name that preferred TLS and whose NAPTR records now prefer `later`. Each INVITE gets 503. Returns the
+    /// protocols of the INVITEs, and the result when no target is left.
     fn tried(secure: bool, later: Option<TrunkTransport>) -> (Vec<Protocol>, (u16, HangupCause)) {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
         let start = Instant::now();

@@ -51,8 +51,9 @@ impl Ids {
         self.rng.random::<u64>() >> 2
     }
 
-    /// Creates the id of a mix for two parties with ports of these media groups that are relayed to each other. The relay
-    /// bridges them in the worker with the lower number; the mix has the same worker, so that both keep their bridge.
+    /// Creates the id of a mix for two parties that are relayed to each other, from the media groups of their ports.
+    /// The relay bridges them in the worker with the lower number; the mix is in the same worker, so that both keep
+    /// their bridge.
     pub(super) fn mix_of(&mut self, groups: [u64; 2]) -> MixId {
         let [one, other] = groups.map(|group| group % self.workers);
         let base = self.session();
@@ -86,7 +87,7 @@ mod tests {
         assert_ne!(ids.leg(), ids.leg());
     }
 
-    /// Two mixes of the same groups are apart, and in the worker where the relay bridges the ports.
+    /// Two mixes of the same groups have different ids, and are in the worker where the relay bridges the ports.
     #[test]
     fn mixes_of_two_groups_are_in_the_worker_of_their_bridge() {
         for (workers, groups, worker) in [(4, [6, 9], 1), (4, [8, 9], 0), (1, [6, 9], 0), (0, [6, 9], 0)] {

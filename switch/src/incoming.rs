@@ -1,4 +1,4 @@
-//! Incoming requests: those that begin no call, and the parts of an INVITE that decide where its call goes.
+//! Incoming requests: requests that begin no call, and the parts of an INVITE that determine its target.
 
 use std::net::IpAddr;
 
@@ -38,12 +38,12 @@ use crate::switch_io::{Notice, Output, Outputs};
 /// The lower parts that answer requests which begin no call.
 pub(super) struct Requests<'a> {
     pub(super) now: Now,
-    /// Whether new calls are taken.
+    /// Whether new calls are accepted.
     pub(super) accepts: bool,
     pub(super) ua: &'a mut Ua,
     pub(super) senders: &'a mut Senders,
     pub(super) registrar: &'a mut Registrar,
-    /// With the source of their key.
+    /// The GRUUs, with the generator for their key.
     pub(super) gruus: (&'a mut Gruus, &'a mut Ids),
     pub(super) directory: &'a Directory,
     pub(super) calls: &'a CallTable,
@@ -57,7 +57,7 @@ impl Requests<'_> {
     /// Handles a request inside or outside of dialogs, except INVITE.
     pub(super) fn handle(&mut self, leg: Option<LegKey>, key: &ServerKey, flow: &Flow, request: &Request) {
         match (request.method(), leg) {
-            // What is in front of the nodes asks whether this one takes calls.
+            // A load balancer in front of the nodes checks whether this one accepts calls.
             (Method::Options, None) if !self.accepts => {
                 self.refuse(key, Reply::new(StatusCode::SERVICE_UNAVAILABLE));
             }
@@ -75,7 +75,7 @@ impl Requests<'_> {
             (Method::Bye | Method::Info | Method::Notify | Method::Prack | Method::Update, None) => {
                 self.refuse(key, Reply::new(StatusCode::NO_TRANSACTION));
             }
-            // The sender must authenticate before it learns anything (RFC 3261 §22.1).
+            // The sender must authenticate before it gets any information (RFC 3261 §22.1).
             (_, None) => {
                 if self.phone(key, flow, request).is_some() {
                     self.respond(key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED)));
@@ -173,7 +173,7 @@ impl Requests<'_> {
         let _ = self.ua.respond(self.now.instant, key, reply);
     }
 
-    /// Refuses an unknown sender, keeping no state.
+    /// Refuses an unknown sender without keeping state.
     fn refuse(&mut self, key: &ServerKey, reply: Reply) {
         // Fails when the transaction is already over; then no response is needed.
         let _ = self.ua.refuse(self.now.instant, key, reply);
@@ -219,10 +219,10 @@ pub(super) fn offer_of(request: &Request) -> Result<Option<SessionDescription>, 
     }
 }
 
-/// What the headers of a message say of its party.
+/// The properties of a party from the headers of its message.
 #[derive(Debug)]
 pub(super) struct PartyHeaders {
-    /// How it has keys without telephone events.
+    /// The form of its keys without telephone events.
     pub(super) key_form: KeyForm,
     /// Its User-Agent, as a record contains it.
     pub(super) user_agent: Option<String>,
@@ -247,7 +247,7 @@ pub(super) struct Invitation {
     pub(super) binding: Option<BindingId>,
 }
 
-/// Returns the call of an INVITE that may be placed.
+/// Returns the call for an INVITE that passed all checks.
 pub(super) fn call_of(
     invitation: Invitation,
     placement: Placement,
@@ -279,8 +279,8 @@ pub(super) fn call_of(
     NewCall { setup, caller: Some(caller), callees, hunt, goal, asked: Some(asked), diverted, request: None }
 }
 
-/// Returns the binding of the phone that called. The requests of its call go where its INVITE came from, or where it
-/// registers from later, because it may be behind a NAT.
+/// Returns the binding of the phone that called. The requests of its call are sent to the source of its INVITE, or to
+/// the source of a later REGISTER, because the phone may be behind a NAT.
 pub(super) fn binding_of(
     now: Now,
     leg: LegKey,

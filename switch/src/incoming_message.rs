@@ -24,8 +24,8 @@ pub struct IncomingMessage {
 pub struct Device {
     /// The extension's address of record as a URI.
     pub address: String,
-    /// The contact registered from the address that the message came from; `None` when there is none there,
-    /// or several.
+    /// The contact registered from the source address of the message; `None` when there is none, or more than
+    /// one.
     pub contact: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub enum Speaker {
     Leg(CallId, LegId),
 }
 
-/// The user part of the identity that notes come from; the host is the organisation's domain.
+/// The user part of the identity that sends notes; the host is the organisation's domain.
 pub const EVENTS_USER: &str = "events";
 
 /// The longest message of a phone, in bytes: the same limit as for a note.

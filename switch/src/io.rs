@@ -35,7 +35,7 @@ pub struct Port {
     pub id: PortId,
     /// The address to which the party sends RTP.
     pub advertised: SocketAddr,
-    /// The port for its video, if it was asked for and one was free.
+    /// The port for its video, if one was requested and free.
     pub video: Option<VideoPort>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for LegName {
     }
 }
 
-/// Finds the flow by which an address of a trunk's server is reached.
+/// Finds the flow to an address of a trunk's server.
 #[derive(Clone)]
 pub struct Reach(Arc<FlowTo>);
 
@@ -140,15 +140,15 @@ pub enum MediaCommand {
         formats: Box<Formats>,
         /// Whether the party is muted.
         muted: bool,
-        /// What it hears.
+        /// The audio that it hears.
         hears: SeatHears,
     },
     /// Put the party of the seat on the left channel of a recording with two, or on the right.
     Left(bool),
     /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
-    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix but
-    /// prompts that are played to it alone.
+    /// Give the leg a seat at which the mix only listens: its bridge goes on, and the party hears nothing of the mix
+    /// but prompts that are played to it alone.
     Listen {
         /// The mix; it is created with its first seat.
         mix: MixId,
@@ -184,9 +184,9 @@ pub enum MediaCommand {
     PlayKey(KeyTone),
     /// Send the party this key as a telephone event.
     Press(KeyPress),
-    /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
+    /// The negotiated protection of packets, or none; sent before the `Describe` of the same SDP.
     Secure(Option<Box<Protection>>),
-    /// Say how the leg does, by [`Input::Snapshot`](crate::machine::Input::Snapshot).
+    /// Report the quality of the leg by [`Input::Snapshot`](crate::machine::Input::Snapshot).
     Snapshot,
     /// Stop the prompts that play to the party only; their end is not reported.
     StopPlaying,
@@ -196,17 +196,17 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
-    /// Relay received packets to no one; the leg may have a seat that only listens, and goes on to receive.
+    /// Do not relay received packets; the leg continues to receive, and may have a seat that only listens.
     Unbridge,
-    /// Report keys of this source by [`Input::Key`](crate::machine::Input::Key), because the peer has another form of
-    /// keys; `None` ends that.
+    /// Report keys from this source by [`Input::Key`](crate::machine::Input::Key), because the peer takes keys in
+    /// another form; `None` stops the reports.
     WatchKeys(Option<KeySource>),
-    /// Let only the party of this seat in the same mix hear the party; `None` lets all hear it.
+    /// Make the party audible only to the party of this seat in the same mix; `None` makes it audible to all.
     Whisper(Option<PortId>),
 }
 
 impl MediaCommand {
-    /// Whether it has keys that a reader of SDP has too.
+    /// Whether it sets keys that are also readable in the SDP.
     pub(super) fn has_readable_keys(&self) -> bool {
         let MediaCommand::Secure(Some(protection)) = self else { return false };
         matches!(**protection, Protection::Sdes(_) | Protection::Ice(_, Some(_)))
@@ -272,7 +272,7 @@ pub enum Sides {
         /// The calling party.
         caller: CalleeSide,
     },
-    /// A party calls to take the place of another in another call.
+    /// A party calls to replace a party of another call.
     TakeOver {
         /// The calling party.
         caller: CallerSide,
@@ -281,10 +281,10 @@ pub enum Sides {
     },
 }
 
-/// The party of another call for which a party is called or answered.
+/// A party of another call, for which this call rings a target or answers a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// What it negotiated, or offers.
+    /// The terms that it negotiated, or offers.
     pub settled: SessionDescription,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
@@ -292,14 +292,14 @@ pub struct Awaited {
     pub from: CallId,
 }
 
-/// A party of another call, as far as a party that is relayed to it must know it.
+/// The properties of a party of another call that a party relayed to it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its port.
     pub port: PortId,
-    /// What it negotiated.
+    /// Its negotiated terms.
     pub negotiated: Negotiated,
-    /// The same as a description from which an offer or an answer for the other party is made.
+    /// The negotiated terms as a description from which an offer or an answer for the other party is created.
     pub settled: SessionDescription,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
@@ -316,7 +316,7 @@ pub struct Linking {
     pub from: Option<CallId>,
     /// The call that takes over, for the record of the call that the transfer began in.
     pub to: Option<CallId>,
-    /// Whether the other party of the call gets a link of its own, for which it waits then.
+    /// Whether the other party of the call also gets a link, and waits for it.
     pub of_both: bool,
 }
 
@@ -325,15 +325,15 @@ pub struct Linking {
 pub struct LinkHold {
     /// The leg that holds.
     pub by: LegId,
-    /// Whether it is the linked party of this call; else that party hears music.
+    /// Whether that leg is the linked party of this call; else the linked party hears music.
     pub is_own: bool,
 }
 
-/// A prompt for the parties of linked calls, as one of the calls shows it: the party of the other call takes the place of the
-/// one that left.
+/// A prompt for the parties of linked calls, from the view of one of the calls: the party of the other call replaces
+/// the one that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedPrompt {
-    /// The prompt; its side is that of this call.
+    /// The prompt; its side refers to this call.
     pub prompt: LivePrompt,
     /// The language of the linked party of this call.
     pub language: Language,
@@ -341,14 +341,14 @@ pub struct LinkedPrompt {
     pub reports: bool,
 }
 
-/// A step in the mix of two linked calls, which both of them get.
+/// A step in the mix of two linked calls; both calls get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkedStep {
     /// End the prompt that plays.
     EndPrompt(PlayResult),
-    /// Put the linked party, or that of the other call, on hold; `None` resumes.
+    /// Put the linked party, or the party of the other call, on hold; `None` resumes.
     Hold(Option<LinkHold>),
-    /// Play this prompt, in the place of one that plays.
+    /// Play this prompt; it replaces one that plays.
     Play(LinkedPrompt),
     /// A step of the recording; whether this call orders it.
     Record(RecordStep, bool),
@@ -361,11 +361,11 @@ pub struct CallerSide {
     pub offer: Option<SessionDescription>,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
-    /// How it has keys without telephone events.
+    /// The form of its keys without telephone events.
     pub key_form: KeyForm,
     /// The User-Agent of its INVITE, as a record contains it.
     pub user_agent: Option<String>,
-    /// Whether it has SRTP.
+    /// Its SRTP rule.
     pub srtp: SrtpRule,
     /// The address that its SIP comes from.
     pub at: IpAddr,
@@ -376,7 +376,7 @@ pub struct CallerSide {
 pub struct CalleeSide {
     /// The codecs that it may use.
     pub policy: CodecPolicy,
-    /// Whether it has SRTP; an [`Attempt`] has a rule of its own.
+    /// Its SRTP rule; an [`Attempt`] has its own rule.
     pub srtp: SrtpRule,
     /// How it is rung.
     pub callees: Callees,
@@ -384,12 +384,12 @@ pub struct CalleeSide {
     pub forwards: Forwards,
 }
 
-/// How a party without telephone events has keys, as its Allow says.
+/// The form of keys for a party without telephone events, according to its Allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyForm {
     /// By INFO.
     Info,
-    /// It takes no INFO, so that it has them as tones in its audio.
+    /// As tones in its audio, because it does not accept INFO.
     Tones,
     /// It has sent no Allow.
     #[default]
@@ -399,11 +399,11 @@ pub enum KeyForm {
 /// Which results of an extension's phones forward a call; redirections by the phones always do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwards {
-    /// Whether a busy phone does.
+    /// Whether a busy phone forwards the call.
     pub busy: bool,
     /// How long the phones ring without an answer until the call is forwarded; `None` does not forward it.
     pub no_answer: Option<Duration>,
-    /// Whether it does that no phone can be reached.
+    /// Whether the call is forwarded when no phone can be reached.
     pub unregistered: bool,
 }
 
@@ -421,7 +421,7 @@ pub enum Onward {
 /// The targets that a call rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callees {
-    /// All at once; at least one.
+    /// All at the same time; at least one.
     AtOnce(Vec<CalleeAt>),
     /// One after the other, each by an [`Input::Attempt`], until one answers.
     InTurn,
@@ -466,7 +466,7 @@ pub struct Attempt {
     pub cost: Option<Price>,
     /// The longest duration of an answered call over the trunk, when the trunk has its own limit.
     pub limit: Option<Duration>,
-    /// Whether the trunk has SRTP.
+    /// The SRTP rule of the trunk.
     pub srtp: SrtpRule,
     /// The codecs that the trunk may use.
     pub policy: CodecPolicy,
@@ -500,7 +500,7 @@ impl Default for Limits {
     }
 }
 
-/// Something that happened to a call.
+/// An event of a call.
 #[derive(Debug)]
 pub enum Input {
     /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
@@ -543,21 +543,21 @@ pub enum Input {
     NotDiverted,
     /// A party sent an offer inside its dialog; without a description it requests our offer.
     Offer(Party, Option<SessionDescription>),
-    /// Our offer that clashed with one of the party may be repeated.
+    /// Our offer that collided with one of the party may be repeated.
     OfferDue(Party),
     /// Our offer inside a party's dialog was answered, or refused with a status.
     Offered(Party, Result<Option<SessionDescription>, u16>),
     /// The target, after [`Output::CallerAnswered`].
     Onward(Onward),
-    /// Let this party wait with music in a slot until the time comes; the other party is dismissed, or was in another call.
+    /// Let this party wait with music in a slot until this time; the other party is dismissed, or was in another call.
     Park(Party, ParkedIn, Instant),
-    /// The party of another call that this one is linked with has these terms now; `None` when it is gone and another is awaited.
+    /// The linked party of another call now has these terms; `None` when it has left and another is awaited.
     PeerChanged(Party, Option<Box<Peer>>),
-    /// The party of another call that this one is linked with is gone for this reason: hang this one up too.
+    /// The linked party of another call has left for this cause: hang this one up too.
     PeerLeft(Party, HangupCause),
-    /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
+    /// A party of another call answers instead of the ringing targets, with these negotiated terms.
     PickUp(Box<Awaited>),
-    /// Play this prompt, in the place of one that plays, in the languages of the caller and the callee; `None` stops it.
+    /// Play this prompt in the languages of the caller and the callee, and replace one that plays; `None` stops it.
     Play(Option<LivePrompt>, [Language; 2]),
     /// A prompt ended at a port; carries its token.
     Played(PortId, u64),
@@ -567,7 +567,7 @@ pub enum Input {
     Probed(Party, bool),
     /// A fork sent a provisional response above 100.
     Provisional(usize, u16, Option<SessionDescription>),
-    /// A transfer by this party is under way, or has failed: while one is, the other party waits if this one leaves.
+    /// A transfer by this party is in progress, or has failed. During it, the other party waits if this one leaves.
     Referring(Option<Party>),
     /// A step of the recording of the call.
     Record(RecordStep),
@@ -613,7 +613,7 @@ pub enum Output {
     Invite(usize, SessionDescription),
     /// Write to the journal that the call is answered, then feed [`Input::Journalled`].
     Journal(Box<Cdr>),
-    /// A seated party is gone, for this cause.
+    /// A seated party has left, for this cause.
     Left(Party, HangupCause),
     /// Send a command to a media port.
     Media(PortId, MediaCommand),
@@ -660,6 +660,6 @@ pub enum Output {
     Seat(Party),
     /// The linked party has these terms now: notify the other call.
     Terms(Party, Box<Peer>),
-    /// The linked party is gone for this reason: notify the other call.
+    /// The linked party has left for this cause: notify the other call.
     Unlinked(Party, HangupCause),
 }

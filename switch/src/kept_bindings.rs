@@ -1,4 +1,4 @@
-//! Bindings that outlive the process: which ones changed, and those of an earlier process.
+//! Bindings that are kept across restarts: the changed ones to store, and the stored ones to restore.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct ChangedBindings {
 }
 
 impl ChangedBindings {
-    /// Notes what an output of the registrar says of a binding.
+    /// Notes the change of a binding that the registrar reports.
     pub(super) fn note(&mut self, output: &registrar::Output) {
         match output {
             registrar::Output::Registered { aor, .. } | registrar::Output::Removed { aor, .. } => {
@@ -37,13 +37,13 @@ impl ChangedBindings {
         }
     }
 
-    /// Takes what other nodes have to know, of up to `max` addresses of record.
+    /// Takes the changed bindings of up to `max` addresses of record for the other nodes.
     pub(super) fn take_shared(&mut self, now: Now, max: usize, shared: &Shared) -> Vec<NodeBindings> {
         self.shared.take(now, max, &shared.directory, &shared.registrar)
     }
 
-    /// Takes the bindings of up to `max` addresses of record that changed. Those of an extension that is gone have no
-    /// extension any more: a restart leaves them out by itself.
+    /// Takes the changed bindings of up to `max` addresses of record. Addresses without an extension, because it was
+    /// deleted, are left out: a restart does not restore their bindings.
     pub(super) fn take(
         &mut self,
         now: Now,
@@ -70,7 +70,7 @@ impl ChangedBindings {
 }
 
 /// Restores the bindings of extensions that still have the same address of record and the same credential; returns
-/// how many bindings.
+/// the number of bindings.
 pub(super) fn restore(now: Now, kept: Vec<KeptExtension>, shared: &mut Shared) -> usize {
     let Shared { directory, registrar, .. } = shared;
     let mut restored = 0;
@@ -89,7 +89,7 @@ pub(super) fn bindings_max_of(extension: &Extension) -> usize {
     usize::try_from(extension.max_registrations).unwrap_or(usize::MAX)
 }
 
-/// A digest of an extension's credential: a registration ends with the credential that made it, also over a restart.
+/// A digest of an extension's credential. A registration ends when the credential changes, also across a restart.
 fn digest(extension: &Extension) -> String {
     let digest = Sha256::digest(format!("{}:{}", extension.ha1.md5, extension.ha1.sha256));
     digest.iter().take(DIGEST_LEN).map(|byte| format!("{byte:02x}")).collect()

@@ -30,13 +30,13 @@ pub(super) struct Leg {
     /// The User-Agent of its last request or response that had one, as a record contains it.
     user_agent: Option<Box<str>>,
     pub(super) exchange: OfferAnswer,
-    /// Whether the party has SRTP; its offers pass this rule before anything else reads them.
+    /// The SRTP rule of the party; its offers are checked by this rule before any other use.
     pub(super) srtp: SrtpRule,
-    /// The protection that the port has.
+    /// The current protection of the port.
     protection: Option<Box<Protection>>,
-    /// Whether it was asked to resume sending and has not answered yet.
+    /// Whether an offer to resume sending is due, or has no answer yet.
     pub(super) resumes: bool,
-    /// [`INFORMS`], [`TONES`] and [`WATCHES`], in one byte, because a call has two legs all the time.
+    /// [`INFORMS`], [`TONES`] and [`WATCHES`], in one byte to save memory: every call has two legs.
     key_flags: u8,
     port: PortId,
     /// The address that our SDP gives.
@@ -65,7 +65,7 @@ pub(super) struct Leg {
 pub(super) struct LegProtection {
     pub(super) srtp: SrtpRule,
     pub(super) ice: IceRule,
-    /// Where its keys and credentials come from.
+    /// The source of its keys and credentials.
     pub(super) seed: KeySeed,
 }
 
@@ -159,13 +159,13 @@ impl Leg {
 
     /// Notes the User-Agent of a response.
     pub(super) fn answers_as(&mut self, user_agent: &str) {
-        // A party says the same in each response.
+        // Usually every response of a party has the same User-Agent.
         if self.user_agent.as_deref() != Some(user_agent) {
             self.user_agent = device::user_agent(user_agent).map(Into::into);
         }
     }
 
-    /// Returns what the party calls with. Its network is that of its audio if some arrived: SIP may come from a proxy.
+    /// Returns the party's device. Its network is that of its audio if any arrived, because SIP may come from a proxy.
     pub(super) fn device(&self) -> Device {
         let source = self.media().and_then(|media| media.addresses.source.as_deref());
         let audio = source.and_then(|source| source.parse::<SocketAddr>().ok()).map(|source| source.ip());
@@ -208,7 +208,7 @@ impl Leg {
         self.seated
     }
 
-    /// Returns whether the party now holds, if that changed; a party that holds does not want to receive.
+    /// Returns whether the party now holds; `None` if that did not change. A party that holds does not want to receive.
     pub(super) fn holding_changed(&mut self) -> Option<bool> {
         let holds = self.exchange.negotiated().is_some_and(|settled| !settled.direction.sends());
         let before = std::mem::replace(&mut self.holds, holds);
@@ -219,7 +219,7 @@ impl Leg {
     pub(super) fn formats(&self) -> Option<Formats> {
         let negotiated = self.exchange.negotiated()?;
         let formats = media_plan::formats(negotiated)?;
-        // A party that holds may send music for the other side; a room must not mix that.
+        // A party that holds may send music for its peer; a room must not mix that.
         Some(Formats { speaks: formats.speaks && negotiated.direction.sends(), ..formats })
     }
 
@@ -355,7 +355,7 @@ impl Leg {
         (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
     }
 
-    /// Returns how the party has keys without telephone events.
+    /// Returns the form of the party's keys without telephone events.
     pub(super) fn key_form(&self) -> KeyForm {
         match (self.key_flags & INFORMS != 0, self.key_flags & TONES != 0) {
             (true, _) => KeyForm::Info,
@@ -364,7 +364,7 @@ impl Leg {
         }
     }
 
-    /// Notes how the party has keys, unless a message does not say it.
+    /// Notes the form of the party's keys; [`KeyForm::Unknown`] changes nothing.
     pub(super) fn has_keys(&mut self, form: KeyForm) {
         let flag = match form {
             KeyForm::Info => INFORMS,
@@ -374,14 +374,14 @@ impl Leg {
         self.key_flags = self.key_flags & WATCHES | flag;
     }
 
-    /// Begins or ends reports of keys whose form `peer` has not; returns the command if one is needed.
+    /// Starts reports of keys from `source`, or stops them; returns the command if one is needed.
     pub(super) fn watch_keys(&mut self, source: Option<KeySource>) -> Option<MediaCommand> {
         let before = self.key_flags & WATCHES != 0;
         self.key_flags = self.key_flags & !WATCHES | if source.is_some() { WATCHES } else { 0 };
         (before || source.is_some()).then_some(MediaCommand::WatchKeys(source))
     }
 
-    /// Adds telephone events to the offer for the peer, if the party, which `offered`, may have keys in another form.
+    /// Adds telephone events to the offer for the peer, if the party that sent `offered` takes keys in another form.
     pub(super) fn with_events(
         &self,
         offered: &SessionDescription,
@@ -393,7 +393,7 @@ impl Leg {
         offer
     }
 
-    /// Returns where the keys of the party are found that `peer` needs in another form.
+    /// Returns the source in which to detect the party's keys, if `peer` needs them in another form.
     pub(super) fn keys_towards(&self, peer: &Leg) -> Option<KeySource> {
         converted_keys::source(self.exchange.negotiated()?, peer.exchange.negotiated()?, self.key_form())
     }
@@ -418,10 +418,10 @@ impl Leg {
         Some(SessionDescription::new(self.advertised.ip(), std::iter::once(audio).chain(video).collect()))
     }
 
-    /// Returns an offer of the party with what it may have: its SRTP, and video only with a port for it.
+    /// Returns an offer of the party reduced to what it may use: its SRTP rule applies, and video needs a port.
     ///
     /// # Errors
-    /// SRTP is required, and no audio has it.
+    /// When SRTP is required and no audio has it.
     pub(super) fn admit(&self, offer: SessionDescription) -> Result<SessionDescription, NegotiationError> {
         let mut offer = self.srtp.admit(offer)?;
         if self.video.is_none() {
@@ -435,7 +435,7 @@ impl Leg {
         self.exchange.negotiated().is_some_and(|negotiated| negotiated.video.is_some())
     }
 
-    /// Returns the party's answer as far as it was negotiated: video that lacks keys beside keyed audio is not.
+    /// Returns the negotiated part of the party's answer: video without keys beside audio with keys is removed.
     pub(super) fn heard(&self, mut answer: SessionDescription) -> SessionDescription {
         if !self.has_video() {
             answer.refuse_video();
@@ -450,7 +450,7 @@ impl Leg {
         }
     }
 
-    /// Accepts the video that the party offers in our answer, as the other party answered it.
+    /// Adds to our answer the video that the party offered, as the other party answered it.
     pub(super) fn accept_video(
         &self,
         answer: &mut SessionDescription,
@@ -475,9 +475,9 @@ impl Leg {
     }
 }
 
-/// The party takes INFO.
+/// The party accepts INFO.
 const INFORMS: u8 = 1;
-/// Its Allow does not name INFO.
+/// Its Allow does not list INFO.
 const TONES: u8 = 4;
 /// The party's keys are reported to the switch.
 const WATCHES: u8 = 2;

@@ -1,4 +1,4 @@
-//! The video of one leg: a port of its own beside that of the audio, for parties that may both have video.
+//! The video of one leg: a separate port beside that of the audio, for parties that may both have video.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,7 +18,7 @@ pub(super) struct LegVideo {
     port: VideoPort,
     /// False once the port is released.
     open: bool,
-    /// The keys that the port has.
+    /// The current keys of the port.
     keys: Option<SrtpKeys>,
     /// The port that its packets are relayed to.
     peer: Option<PortId>,
@@ -60,7 +60,7 @@ impl LegVideo {
         commands
     }
 
-    /// Returns the command that relays its packets to `peer` from now on, or stops relaying them; none if nothing changes.
+    /// Returns the command that relays its packets to `peer` from now on, or stops the relay; `None` without a change.
     pub(super) fn relay_to(&mut self, peer: Option<PortId>) -> Option<MediaCommand> {
         if !self.open || self.peer == peer {
             return None;
@@ -89,7 +89,7 @@ impl LegVideo {
         self.report.is_some()
     }
 
-    /// Returns what its port counted.
+    /// Returns the counts of its port.
     pub(super) fn media(&self) -> Option<VideoMedia> {
         self.report.flatten()
     }

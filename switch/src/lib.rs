@@ -1,8 +1,8 @@
 //! The switch: back-to-back calls between phones and trunks, with media anchored on our ports.
 //!
-//! [`call`] decides about one call and knows no SIP message; [`machine`] connects calls with dialogs,
-//! the registrar and the directory, [`conference`] are the conferences, [`routing`] is the dial plan, [`rating`] the prices.
-//! No I/O and no clock: the driver of the engine feeds the machine and carries out what it says.
+//! [`call`] is the state machine of one call and handles no SIP messages. [`machine`] connects calls with dialogs,
+//! the registrar and the directory. [`conference`] has the rooms, [`routing`] the dial plan, [`rating`] the prices.
+//! No I/O and no clock: the driver of the engine feeds the machine and carries out its outputs.
 
 pub mod admitting;
 mod authentication;

@@ -1,9 +1,9 @@
-//! A party that is relayed to a party of another call, as a transfer leaves it.
+//! A party that is relayed to a party of another call, for example after a transfer.
 //!
-//! Each call keeps its own leg, its record and its charge. The party negotiates its media with us alone, and each
-//! call is notified of the terms of the other's party: its port, its formats, and whether it holds. Until the other
-//! party answers, a party whose peer left already waits without one. A parked party waits in the same way, with the music of
-//! a mix of its call's own.
+//! Each call keeps its own leg, its record and its charge. The party negotiates its media only with us, and each
+//! call is notified of the terms of the other's party: its port, its formats, and whether it holds. If the former
+//! peer leaves before the new peer answers, the party waits without a peer. A parked party waits in the same way, with
+//! music from a mix of its call.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     parties.set_link(Link { peer: Some(peer), reported: own, from, to, ..Link::new(party) });
     let is_relayed = |other: &Party| parties.leg(*other).is_some_and(|leg| leg.is_open() && !leg.is_seated());
     if let Some(other) = parties.other(party).filter(is_relayed).filter(|_| of_both) {
-        // It waits for its own link.
+        // The other party waits for its own link.
         parties.await_peer(other);
         parties.tell(other, Some(MediaCommand::Unbridge));
     }
@@ -47,7 +47,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     align(parties, party);
 }
 
-/// Seats the linked party in a room; the party of the other call is not heard by it any more.
+/// Seats the linked party in a room; it no longer hears the party of the other call.
 pub(super) fn enter_room(parties: &mut Parties, party: Party) {
     if !parties.is_up() || !parties.is_linked(party) {
         return;
@@ -57,7 +57,7 @@ pub(super) fn enter_room(parties: &mut Parties, party: Party) {
     conference_leg::seat_relayed(parties, party);
 }
 
-/// Handles new terms of the party that a party is linked with; `None` when it is gone and another is awaited.
+/// Handles new terms of a party's peer in another call; `None` when the peer has left and another is awaited.
 pub(super) fn peer_changed(parties: &mut Parties, party: Party, peer: Option<Peer>) {
     if peer.is_none() {
         linked_mix::leave(parties, party);
@@ -68,7 +68,7 @@ pub(super) fn peer_changed(parties: &mut Parties, party: Party, peer: Option<Pee
     align(parties, party);
 }
 
-/// Lets a party wait in a slot with music, without the party that it talked to.
+/// Lets a party wait in a slot with music, without its former peer.
 pub(super) fn park(parties: &mut Parties, party: Party, parked: Parked) {
     if !parties.is_up() || parties.leg(party).and_then(Leg::formats).is_none() {
         return;
@@ -138,7 +138,7 @@ pub(super) fn peer_left(
 /// Returns the terms of a party as another call needs them; `None` unless its media are negotiated.
 pub(super) fn peer_of(parties: &Parties, party: Party) -> Option<Peer> {
     let leg = parties.leg(party).filter(|leg| leg.is_open())?;
-    // Its keys are of no use to the other call.
+    // The other call does not need its keys.
     let negotiated = Negotiated { srtp: None, ice: None, video: None, ..leg.exchange.negotiated()?.clone() };
     let wanted = leg.exchange.wanted_by_party();
     let mut settled = leg.settled()?;
@@ -202,7 +202,7 @@ pub(super) fn offered(
     result: Result<Option<SessionDescription>, u16>,
 ) {
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
-        return; // The call moved on: the answer belongs to nothing.
+        return; // Outdated: no offer of ours is open.
     };
     let is_gone = matches!(result, Err(408 | 481));
     let has_clashed = matches!(result, Err(491));
@@ -213,7 +213,7 @@ pub(super) fn offered(
     if let Some(link) = parties.link_of_mut(party) {
         link.clashed = has_clashed;
     }
-    // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
+    // The dialog has ended (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
     if is_gone {
         ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
     }
@@ -238,8 +238,9 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
     align(parties, party);
 }
 
-/// Offers the linked party the direction that the other party wants, unless it has it or holds itself; and other codecs,
-/// if it may send one that the other party would not get. An offer that clashed is repeated: the party has not taken it.
+/// Offers the linked party the direction that the other party wants, unless that is its direction already or it holds
+/// itself. Offers other codecs if it may send one that cannot be relayed to the other party. An offer that collided is
+/// repeated, because the party has not accepted it.
 pub(super) fn align(parties: &mut Parties, party: Party) {
     let Some(link) = parties.link_of(party) else { return };
     let (Some(peer), clashed) = (link.peer.as_ref(), link.clashed) else { return };
@@ -247,14 +248,14 @@ pub(super) fn align(parties: &mut Parties, party: Party) {
     let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
     if leg.is_fax() {
-        // T.38 was a matter of the two devices that the calls connected before.
+        // T.38 concerned only the two devices that were connected before.
         let audio = leg.offer_to_room();
         if let Ok(offer) = leg.exchange.send_offer(audio) {
             parties.push(Output::Offer(party, offer));
         }
         return;
     }
-    // A fax that it refused says nothing about its audio.
+    // A refused fax offer does not show the terms of its audio.
     let sent = leg.exchange.local().filter(|sent| sent.carried_fax().is_none()).or(leg.exchange.in_force());
     let local = || sent?.carried_audio().map(|(_, audio)| audio);
     let present = sent.zip(local()).map(|(local, audio)| local.direction_of(audio));
@@ -273,8 +274,8 @@ pub(super) fn align(parties: &mut Parties, party: Party) {
     }
 }
 
-/// Returns the codecs to offer in place of `offered`, the last ones; `None` when all of them reach a party with the
-/// terms of `peer`. An offer that has them is not repeated when it fails.
+/// Returns the codecs to offer in place of `offered`, the codecs of the last offer; `None` when audio in all of those
+/// can be relayed or transcoded for a party with the terms of `peer`. After a failure the offer is not repeated.
 fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<Codec>> {
     let is_shared = |codec: &Codec| peer.payloads.iter().any(|other| other.codec.matches(codec));
     let reaches = |codec: &Codec| media_plan::is_mixable(codec) || is_shared(codec);
@@ -289,7 +290,7 @@ fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<C
     own.iter().any(|codec| !codec.is_auxiliary()).then_some(own)
 }
 
-/// Returns the direction that a linked party is to have, from our view.
+/// Returns the direction that a linked party should have, from our view.
 fn wanted(parties: &Parties, party: Party) -> Direction {
     let Some(link) = parties.link_of(party) else { return Direction::SendRecv };
     match link.hold() {

@@ -1,11 +1,11 @@
-//! The parties of other calls that those of one call are relayed to.
+//! The parties of other calls to which the parties of one call are relayed.
 
 use sidetone_model::ids::CallId;
 
 use crate::io::Party;
 
-/// The far parties of the linked parties of a call. After a transfer only one party is left; both are linked when they were
-/// moved to the node of a room, each by a call of its own.
+/// The far parties of the linked parties of a call. After a transfer only one party is left. Both parties are linked
+/// after both were moved to the node of a room, each by a separate call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Linked {
     caller: Option<Box<(CallId, Party)>>,
@@ -22,7 +22,7 @@ impl Linked {
         far.as_deref().copied()
     }
 
-    /// Links a party with one of another call.
+    /// Links a party with a party of another call.
     pub(super) fn set(&mut self, party: Party, far: (CallId, Party)) {
         *self.slot(party) = Some(Box::new(far));
     }

@@ -1,8 +1,9 @@
-//! The mix of two linked calls, in which each call seats its own party. A program puts a party on hold in it, records both
-//! parties, or plays a prompt to them, as [`own_mix`](crate::own_mix) does for the parties of one call.
+//! The mix of two linked calls, in which each call seats its own party. A program uses it to put a party on hold, to
+//! record both parties, or to play a prompt, as [`own_mix`](crate::own_mix) does for the parties of one call.
 //!
-//! Both calls get every step and show the same. The call that the program named orders the recording and reports the end of
-//! the prompt. When the link ends, so do all three: another transfer, a parked party and the end of a call end a recording.
+//! Both calls get every step and show the same state. The call that the program named orders the recording and reports
+//! the end of the prompt. The end of the link (by a further transfer, parking, or the end of a call) ends hold,
+//! recording and prompt.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use crate::leg::Leg;
 use crate::mixing::{MixOrder, RecordingPlan, SeatHears};
 use crate::parties::Parties;
 
-/// Carries out a step for the linked party; `id` is the mix of both calls. Without a party of the other call nothing is done.
+/// Carries out a step for the linked party; `id` is the mix of both calls. Does nothing without a party of the other
+/// call.
 pub(super) fn step(parties: &mut Parties, id: MixId, step: LinkedStep) {
     let Some(link) = parties.link.as_mut().filter(|link| link.peer.is_some()) else { return };
     link.mix.get_or_insert_with(|| Box::new(LinkedMix::new(id)));
@@ -42,7 +44,7 @@ pub(super) fn step(parties: &mut Parties, id: MixId, step: LinkedStep) {
     }
 }
 
-/// Handles the end of a prompt at the port of the linked party; the prompt ends when it has ended for both.
+/// Handles the end of a prompt at the port of the linked party; the prompt is over when it has ended for both parties.
 pub(super) fn played(parties: &mut Parties, port: PortId, token: u64) {
     let Some(party) = parties.party_at(port) else { return };
     let Some(link) = parties.link.as_mut().filter(|link| link.party == party) else { return };
@@ -53,7 +55,7 @@ pub(super) fn played(parties: &mut Parties, port: PortId, token: u64) {
     }
 }
 
-/// Ends the seat of a linked party with all that needs it; a parked party leaves its slot.
+/// Ends the seat of a linked party, with its recording, prompt and hold; a parked party leaves its slot.
 pub(super) fn leave(parties: &mut Parties, party: Party) {
     // While both parties are linked, they have no mix.
     if parties.link.as_ref().is_none_or(|link| link.party != party) {
@@ -73,7 +75,7 @@ pub(super) fn end(parties: &mut Parties, result: PlayResult) {
     end_prompt(parties, result);
 }
 
-/// Relays a linked party's packets to the other party, unless that hears a prompt, or either is on hold.
+/// Relays a linked party's packets to the other party, unless the other party hears a prompt, or either is on hold.
 pub(super) fn connect(parties: &mut Parties, party: Party) {
     let Some(link) = parties.link_of(party).filter(|link| link.hold().is_none()) else { return };
     let Some(peer) = &link.peer else { return };
@@ -110,7 +112,7 @@ fn record(parties: &mut Parties, step: RecordStep, orders: bool) {
             let Some(recording) = &mut mix.recording else { return };
             recording.paused = step == RecordStep::Pause;
             let (paused, seats) = (recording.paused, mix.seats);
-            // During a hold nothing is heard of either party anyway.
+            // During a hold the mix hears neither party anyway.
             if seats == Seats::Listened {
                 parties.tell(party, Some(MediaCommand::Mute(paused)));
             }
@@ -119,7 +121,7 @@ fn record(parties: &mut Parties, step: RecordStep, orders: bool) {
         RecordStep::Start(id) => {
             mix.recording = Some(LiveRecording { id, paused: false });
             mix.orders = orders;
-            // A prompt has kept the seat, which a pause of the recording before may have muted.
+            // A prompt may have kept the seat, which a paused earlier recording may have muted.
             if mix.seats == Seats::Listened {
                 parties.tell(party, Some(MediaCommand::Mute(false)));
             }
@@ -135,7 +137,7 @@ fn record(parties: &mut Parties, step: RecordStep, orders: bool) {
     }
 }
 
-/// Begins the file: the party of the other call takes the place of the one that left this call, so that the caller's side is on
+/// Begins the file. The party of the other call replaces the one that left this call, so that the caller's side is on
 /// the left channel.
 fn order_recording(parties: &mut Parties, session: ConferenceSessionId) {
     let Some(link) = &parties.link else { return };
@@ -156,7 +158,7 @@ fn end_recording(parties: &mut Parties) {
     }
 }
 
-/// Plays a prompt in the place of one that plays.
+/// Plays a prompt; it replaces one that plays.
 fn play(parties: &mut Parties, order: LinkedPrompt) {
     let replaces = parties.prompt().is_some();
     end_prompt(parties, PlayResult::Replaced);
@@ -177,7 +179,7 @@ fn play(parties: &mut Parties, order: LinkedPrompt) {
     }
 }
 
-/// Ends the relaying to the other party while that hears a prompt.
+/// Stops the relay to the other party while that party hears a prompt.
 fn silence(parties: &mut Parties, party: Party) {
     let Some(link) = parties.link_of(party) else { return };
     let playing = link.mix.as_ref().and_then(|mix| mix.playing);
@@ -220,7 +222,7 @@ fn seat(parties: &mut Parties) {
         (_, Seats::Taken) => formats.map(|formats| MediaCommand::Join {
             mix: id,
             organisation,
-            // Music has no words.
+            // Music does not depend on the language.
             language: Language::default(),
             formats,
             muted: true,
@@ -228,7 +230,7 @@ fn seat(parties: &mut Parties) {
         }),
     };
     parties.tell(party, command);
-    // A leg that came from another worker loses its bridge with its seat.
+    // A leg that was moved from another worker loses its bridge when its seat ends.
     if before != wanted && (before == Seats::Taken || wanted == Seats::None) {
         connect(parties, party);
     }

@@ -1,5 +1,5 @@
-//! Hold, recording and prompts of linked calls, which a transfer, a pick-up or a taken-over dialog has left: each call has one of
-//! the two parties, and both calls get every step.
+//! Hold, recording and prompts of two linked calls, as a transfer, a pick-up or a replaced dialog creates them: each
+//! call has one of the two parties, and both calls get every step.
 
 use sidetone_media::mix::MixId;
 use sidetone_model::call_operation::{OperationRefused, RecordStep};
@@ -48,7 +48,7 @@ pub(super) fn hold(
 /// Ends the hold of two linked calls.
 ///
 /// # Errors
-/// When one of them is gone.
+/// When one of them has ended.
 pub(super) fn unhold(
     now: Now,
     call: CallId,
@@ -63,8 +63,8 @@ pub(super) fn unhold(
     Ok(call)
 }
 
-/// Carries out a step of the recording of both parties; returns the other call. A recording belongs to the call that was named
-/// when it began.
+/// Carries out a step of the recording of both parties; returns the other call. A recording belongs to the call that
+/// was named at its start.
 ///
 /// # Errors
 /// Why the step is refused.
@@ -148,7 +148,7 @@ pub(super) fn played(now: Now, call: CallId, control: &mut CallControl, shared: 
     }
 }
 
-/// Returns the language in which a party hears the built-in prompts: that of its extension, else that of the organisation.
+/// Returns the language of the built-in prompts for a party: that of its extension, else that of the organisation.
 pub(super) fn language_of(live: &LiveCall, party: Party, directory: &Directory) -> Language {
     let extension = live.identity_of(party).and_then(|identity| identity.extension);
     let own = extension.and_then(|extension| directory.extension(extension)?.language);
@@ -218,7 +218,7 @@ fn conflict(why: &str) -> OperationRefused {
     OperationRefused::Conflict(why.to_owned())
 }
 
-/// Why the parties of a call are not held, recorded or played to that are in a room at another node.
+/// Why hold, recording and prompts are refused for parties that are in a room at another node.
 pub(super) const IN_ROOM: &str =
     "the parties of the call are in a room at another node: control it by the operations of the room";
 const TALKS_TO_NONE: &str = "the leg talks to no party now";

@@ -31,11 +31,11 @@ pub(super) struct LiveCall {
     /// The calling leg; `None` when a room placed the call.
     pub(super) caller: Option<Caller>,
     pub(super) callees: Vec<Callee>,
-    /// What its parties want of a room once they are answered.
+    /// The goal of its parties in a room, once they are answered.
     pub(super) goal: Option<Goal>,
     /// The search for a trunk that takes the call.
     pub(super) hunt: Option<Hunt>,
-    /// The request of a program that it belongs to.
+    /// The program's request that placed it.
     pub(super) request: Option<Box<Requested>>,
     /// Offers of parties inside their dialogs that we have not answered yet.
     pub(super) offers: HashMap<Party, ServerKey>,
@@ -46,7 +46,7 @@ pub(super) struct LiveCall {
     pub(super) linked: Linked,
     /// The number of transfers in the chain of calls that led to this one.
     pub(super) transfers: u8,
-    /// What its INVITE asks of onward legs; `None` for a call without one.
+    /// The requirements of its INVITE for onward legs; `None` for a call without an INVITE.
     pub(super) asked: Option<Asked>,
     /// The redirection of a called phone that has not been followed yet.
     pub(super) redirect: Option<Redirect>,
@@ -54,7 +54,7 @@ pub(super) struct LiveCall {
     pub(super) diverted: Vec<Diversion>,
     /// The number of REFERs that its parties have sent.
     pub(super) refers: u8,
-    /// The seat that its party had in a room which another node has handed over to this one.
+    /// The seat of its party in a room that another node has handed over to this one.
     pub(super) returns: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct NewCall {
     pub(super) callees: Vec<Callee>,
     pub(super) hunt: Option<Hunt>,
     pub(super) goal: Option<Goal>,
-    /// What its INVITE asks of onward legs; `None` for a call without one.
+    /// The requirements of its INVITE for onward legs; `None` for a call without an INVITE.
     pub(super) asked: Option<Asked>,
     /// The extensions that have forwarded the call.
     pub(super) diverted: Vec<Diversion>,
@@ -75,7 +75,7 @@ pub(super) struct NewCall {
 /// The request of a program for a call.
 #[derive(Debug)]
 pub(super) struct Requested {
-    /// Whom the calling party is connected with when it has answered.
+    /// The target to connect when the calling party has answered.
     pub(super) target: RequestedTarget,
     /// The program's text for the record.
     pub(super) reference: Option<String>,
@@ -88,7 +88,7 @@ pub(super) struct Requested {
 /// The target of a requested call.
 #[derive(Clone, Debug)]
 pub(super) enum RequestedTarget {
-    /// An extension: its phones, or where it forwards the call.
+    /// An extension: its phones, or its forwarding target.
     Extension,
     /// An outside number; the call has its hunt.
     Outside,
@@ -113,11 +113,11 @@ pub(super) struct Diversion {
     pub(super) reason: ForwardReason,
 }
 
-/// What the INVITE of a call asks of its onward legs.
+/// The requirements of a call's INVITE for its onward legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) max_forwards: u8,
-    /// Over secure transports only (RFC 3261 §26.2.2).
+    /// Whether only secure transports may be used (RFC 3261 §26.2.2).
     pub(super) secure: bool,
     /// Whether the caller's number is to be withheld (RFC 3323 §4.2).
     pub(super) anonymous: bool,
@@ -135,9 +135,9 @@ pub(super) struct Caller {
 
 /// One fork: its INVITE without the offer and, once invited, its leg.
 pub(super) struct Callee {
-    /// Where its INVITE goes: to the phone, to the node of the phone, or to a trunk.
+    /// The flow of its INVITE: to the phone, to the node of the phone, or to a trunk.
     pub(super) flow: Flow,
-    /// Where it is.
+    /// Its address, and whether it is a browser.
     pub(super) at: CalleeAt,
     pub(super) invite: Invite,
     pub(super) identity: LegIdentity,
@@ -263,7 +263,7 @@ impl LiveCall {
         caller.into_iter().chain(callees)
     }
 
-    /// Returns the extensions of all legs, also of those that are over.
+    /// Returns the extensions of all legs, including ended ones.
     pub(super) fn extensions(&self) -> impl Iterator<Item = ExtensionId> {
         let caller = self.caller.iter().map(|caller| &caller.identity);
         caller.chain(self.callees.iter().map(|callee| &callee.identity)).filter_map(|leg| leg.extension)
@@ -284,7 +284,7 @@ impl LiveCall {
         }
     }
 
-    /// Returns the leg that a program let hold; after a transfer it may be a leg of the linked call.
+    /// Returns the leg that holds on a program's request; after a transfer it may be a leg of the linked call.
     pub(super) fn held_by(&self) -> Option<LegId> {
         let parties = self.call.parties();
         let of_link = || Some(parties.link.as_ref()?.hold()?.by);
@@ -341,7 +341,7 @@ impl LiveCall {
 }
 
 impl LegIdentity {
-    /// Returns the identity of a leg to a phone of an extension.
+    /// Returns the identity of a leg to a phone of this extension.
     pub(super) fn of(id: LegId, extension: &Extension) -> Self {
         LegIdentity {
             id,

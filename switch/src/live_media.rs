@@ -1,4 +1,4 @@
-//! Media figures of a live call: asks the relay for those of both legs, and passes on its warnings.
+//! Media figures of a live call: requests those of both legs from the relay, and passes on its warnings.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl MediaQueries {
         let legs: Vec<LegQuality> =
             live.call.parties().sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
         if missing.is_empty() {
-            // No report can come: a room rings the party, whose leg is not open yet, or all legs are closed.
+            // No report can arrive: a room rings the party, whose leg is not open yet, or all legs are closed.
             return outputs.push_back(reply(token, quality_of(call, live, now, legs)));
         }
         outputs.extend(missing.iter().map(|port| Output::Media(*port, MediaCommand::Snapshot)));
@@ -129,5 +129,5 @@ fn leg_at(live: &LiveCall, port: PortId) -> Option<LegSide> {
 
 /// How long a query waits for its reports.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(2);
-/// Queries that may wait at once.
+/// Most queries that may wait at the same time.
 const QUERIES_MAX: usize = 256;

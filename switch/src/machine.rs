@@ -1,7 +1,7 @@
 //! The owner of the switch's parts: routes each input to the part that it concerns, and each effect of one part
 //! to another.
 //!
-//! Parts do not know the owner. They push outputs, and return what remains to be done with a call. The driver feeds
+//! Parts do not use the owner. They push outputs, and return the remaining action on a call. The driver feeds
 //! datagrams, reports and time, and carries out the outputs.
 
 use std::sync::Arc;
@@ -239,7 +239,7 @@ impl Switch {
         self.settle(now);
     }
 
-    /// Forgets a connection; what waits for its peer is sent over another one.
+    /// Handles a closed connection: waiting messages to its peer are sent over another one.
     fn closed(&mut self, now: Now, flow: Flow) {
         self.senders.closed(&flow);
         self.shared.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
@@ -432,7 +432,7 @@ impl Switch {
             return self.shared.refuse(now, &key, Reply::new(StatusCode::TOO_MANY_HOPS));
         }
         if request.is_sips() && !flow.protocol.is_secure() {
-            // It was readable on its way here, which `sips:` excludes (RFC 3261 §26.2.2).
+            // It was readable on the path to this node, which `sips:` forbids (RFC 3261 §26.2.2).
             return self.shared.refuse(now, &key, Reply::new(StatusCode::UNSUPPORTED_URI_SCHEME));
         }
         let dialled =
@@ -474,13 +474,13 @@ impl Switch {
         room_owners::begin(now, caller, &mut self.room_owners, &mut self.control, &mut self.shared);
     }
 
-    /// Whether a party may be joined by another node although this one drains: to a room that still lives here.
+    /// Whether another node may connect a party although this node drains: to a room that this node still owns.
     fn takes_entry(&self, entry: Option<&NodeEntry>) -> bool {
         let is_here = |entry: &NodeEntry| matches!(self.shared.rooms.owner(entry.room), RoomOwner::Here(_));
         self.control.calls.len() < self.control.calls_max && entry.is_some_and(is_here)
     }
 
-    /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
+    /// Handles a REFER inside a dialog; it needs credentials if its source is not that of the party's other requests.
     fn referred(&mut self, now: Now, (leg, key): (LegKey, &ServerKey), flow: &Flow, request: &Request) {
         let extension = referring::extension_of(&self.control.calls, leg);
         if !referring::comes_from_its_party(&self.control.calls, leg, flow) {
@@ -560,7 +560,7 @@ impl Switch {
             Query::WrongFields(query) => {
                 Answer::WrongFields(operations::judge(now, query.0, &mut self.control, &mut self.shared))
             }
-            // Those of the tasks that exchange state with other nodes, and of those that keep bindings.
+            // Queries of the tasks that exchange state with other nodes or store bindings.
             query => match self.about_nodes(now, query) {
                 Some(answer) => answer,
                 None => return,

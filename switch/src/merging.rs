@@ -13,12 +13,12 @@ use crate::queries::Merge;
 /// How two calls are merged.
 pub(super) struct MergePlan {
     pub(super) room: RoomName,
-    /// What the parties of both calls want then.
+    /// The goal of the parties of both calls in the room.
     pub(super) goal: Goal,
     pub(super) parts: [Part; 2],
 }
 
-/// A call whose parties go into the room, except one.
+/// A call whose parties are moved into the room, except `without`.
 pub(super) struct Part {
     pub(super) call: CallId,
     pub(super) without: Option<Party>,
@@ -32,7 +32,7 @@ pub(super) fn plan(calls: &CallTable, merge: Merge) -> Result<MergePlan, MergeRe
     let Merge { call, with, by } = merge;
     let parts = parts(calls, call, with)?;
     let room = RoomName::Merged(call);
-    // If the user has several extensions, the one that is in one of the calls.
+    // If the user has several extensions: the one that is in one of the calls.
     let talks = |own: &&ExtensionId| [call, with].iter().any(|id| is_on(calls, *id, **own));
     let own = &by.extensions;
     let by = MergedBy::new(by.who, own.iter().find(talks).or(own.first()).copied());

@@ -7,13 +7,13 @@ use sidetone_sip::ua::Reply;
 /// The content type of session descriptions.
 pub(super) const SDP: &str = "application/sdp";
 
-/// Returns the SDP of a message, also as a part of a body with several; `None` without one, or if it is not valid.
+/// Returns the SDP of a message, also from a multipart body; `None` without SDP, or if it is not valid.
 pub(super) fn description(headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
     SessionDescription::parse(sdp_part(headers, body)?).ok()
 }
 
-/// Returns the refusal of a description whose audio or fax has a host name instead of an address: names of media are not
-/// resolved.
+/// Returns the refusal of a description whose audio or fax has a host name instead of an address: host names in SDP are
+/// not resolved.
 pub(super) fn unresolved(offer: &SessionDescription) -> Option<Reply> {
     let is_name = |media: &Media| {
         let connection = media.connection.as_ref().or(offer.connection.as_ref());
@@ -29,8 +29,8 @@ pub(super) fn unresolved(offer: &SessionDescription) -> Option<Reply> {
         .then(|| Reply::new(StatusCode::NOT_ACCEPTABLE_HERE).header("Warning", warning))
 }
 
-/// Returns the answer in a message; `None` also for one whose audio has a host name instead of an address, because
-/// nothing could be sent there.
+/// Returns the answer in a message; `None` also if its audio has a host name instead of an address, because
+/// no packet could be sent there.
 pub(super) fn answer_of(headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
     description(headers, body).filter(|answer| unresolved(answer).is_none())
 }
@@ -70,7 +70,7 @@ pub(super) fn with_description(reply: Reply, description: Option<&SessionDescrip
     }
 }
 
-/// Returns the status code of a number; 500 for a number that is none.
+/// Returns the status code of a number; 500 for a number that is not a status code.
 pub(super) fn status_code(status: u16) -> StatusCode {
     StatusCode::new(status).unwrap_or(StatusCode::SERVER_ERROR)
 }

@@ -1,11 +1,11 @@
 //! Messages that phones send to the switch: INFO inside a dialog, and MESSAGE to the events identity.
 //!
 //! The dialog or the digest proves the sender here, and the content type is checked. The receiver of
-//! [`Output::IncomingMessage`] decides what the message means, and answers it by
+//! [`Output::IncomingMessage`] interprets the message, and answers it by
 //! [`Input::Answer`](crate::switch_io::Input::Answer).
 //!
 //! A request inside a dialog is never answered with 404, 408, 410, 480, 481 or 485: a peer that follows RFC
-//! 5057 §5.1 would end the whole call, which a message about a note must not cause. 400, 403, 405, 413 and
+//! 5057 §5.1 would end the entire call, which a message about a note must not cause. 400, 403, 405, 413 and
 //! 415 concern only the request.
 
 use bytes::Bytes;
@@ -27,7 +27,7 @@ use crate::message_parts::allow;
 use crate::routing::Directory;
 use crate::switch_io::{Output, Outputs};
 
-/// The lower parts that an INFO inside a dialog concerns.
+/// The lower parts that handle an INFO inside a dialog.
 pub(super) struct InfoContext<'a> {
     pub(super) now: Now,
     pub(super) ua: &'a mut Ua,
@@ -43,7 +43,7 @@ impl InfoContext<'_> {
         let Some((call, id, organisation)) = self.sender(leg) else {
             return Some(Reply::new(StatusCode::FORBIDDEN));
         };
-        // RFC 2976 §2.2: an INFO without a body only checks that we are there.
+        // RFC 2976 §2.2: an INFO without a body only checks that this end is alive.
         if request.body().is_empty() {
             return Some(Reply::new(StatusCode::OK));
         }
@@ -76,8 +76,8 @@ impl InfoContext<'_> {
         Some((call, id, self.calls.get(call)?.call.facts().organisation))
     }
 
-    /// Sends a key to the other party as a telephone event, if it has events and the sender has none, or as tones, if it has
-    /// neither events nor INFO.
+    /// Sends a key to the other party: as a telephone event, if that party has events and the sender has none, or as
+    /// tones, if that party has neither events nor INFO.
     fn convert(&mut self, leg: LegKey, digit: char, request: &Request) -> bool {
         let Some((id, party)) = self.calls.party_of(leg) else { return false };
         let Some(parties) = self.calls.get(id).map(|live| live.call.parties()) else { return false };
@@ -112,7 +112,7 @@ impl InfoContext<'_> {
     }
 }
 
-/// The command for a key in a form that media have; `None` for INFO.
+/// The command for a key that is sent in the media; `None` for INFO.
 fn command_of(key: Passed) -> Option<MediaCommand> {
     match key {
         Passed::Event(event) => Some(MediaCommand::Press(event)),
@@ -121,7 +121,7 @@ fn command_of(key: Passed) -> Option<MediaCommand> {
     }
 }
 
-/// Sends a key of the party of a port to the other party in the form that it takes.
+/// Sends a key of the party at a port to the other party, in the form that the other party takes.
 pub(super) fn keyed(
     now: Now,
     port: PortId,
@@ -179,7 +179,7 @@ fn contact_at(now: Now, aor: &str, flow: &Flow, registrar: &Registrar) -> Option
     there.next().is_none().then_some(contact)
 }
 
-/// Returns the reply to a phone's message, from the status that the receiver decided.
+/// Returns the reply to a phone's message with the receiver's status.
 pub(super) fn reply(status: u16) -> Reply {
     let status = StatusCode::new(status).filter(|status| status.is_final());
     allow(Reply::new(status.unwrap_or(StatusCode::SERVER_ERROR)))

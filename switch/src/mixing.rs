@@ -6,7 +6,7 @@ use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::port_id::PortId;
 
-/// What a seated party hears while no prompt plays to it.
+/// The audio that a seated party hears while no prompt plays to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatHears {
     /// The hold music of its organisation.
@@ -19,14 +19,14 @@ pub enum SeatHears {
     Silence,
 }
 
-/// An order to a whole mix.
+/// An order to an entire mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MixOrder {
     /// Play these prompts to all seats, in the organisation's version.
     Play {
         /// The organisation of the prompts.
         organisation: OrganisationId,
-        /// The language of the built-in ones.
+        /// The language of the built-in prompts.
         language: Language,
         /// The prompts, in order.
         prompts: Vec<Prompt>,
@@ -56,9 +56,9 @@ pub struct RecordingPlan {
     pub session: ConferenceSessionId,
     /// The organisation.
     pub organisation: OrganisationId,
-    /// The ports of the left and the right channel; `None` records the whole mix.
+    /// The ports of the left and the right channel; `None` records the entire mix.
     pub sides: Option<[PortId; 2]>,
-    /// Channels of the file: two with `sides`, one or two for a whole mix.
+    /// Channels of the file: two with `sides`, one or two for an entire mix.
     pub channels: u16,
 }
 

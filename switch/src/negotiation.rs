@@ -1,9 +1,9 @@
 //! Offers inside an answered call: hold, a new address, new codecs (RFC 3261 §14, RFC 3264 §8).
 //!
-//! A change that concerns only one party (its address) is answered from what the other negotiated. A change
-//! that concerns both (direction, codecs, video) is offered on to the other party, and answered with its answer.
-//! T.38 is passed on as any other change; a leg that cannot carry it refuses, and keeps its audio. Before the
-//! answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
+//! A change that concerns only one party (its address) is answered from the negotiated terms of the other party. A
+//! change that concerns both (direction, codecs, video) is passed on as an offer to the other party, and answered with
+//! its answer. T.38 is passed on like any other change; a leg that cannot carry it refuses, and keeps its audio. Before
+//! the answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
 
 use std::time::Instant;
 
@@ -42,9 +42,9 @@ impl Negotiation {
         self.renegotiation = None;
     }
 
-    /// Handles the end of a fork before the answer: an offer to it is refused, and one of its own is void.
+    /// Handles the end of a fork before the answer: an offer passed on to it is refused, and its own offer is dropped.
     pub(super) fn fork_ended(&mut self, parties: &mut Parties, place: usize) {
-        // The 487 of a fork that was cancelled comes when the call is up.
+        // The 487 of a cancelled fork arrives after the call is up.
         if !parties.is_ringing() {
             return;
         }
@@ -73,9 +73,9 @@ impl Negotiation {
         };
         // The callee may send an offer while the caller's 200 still waits for the journal. On the caller's
         // side an INVITE is then in progress, and no offer can be passed on before its ACK (RFC 3261 §14.1).
-        // Holding the callee's offer back until the 200 is sent would end in 491 too. A 491 now makes the
-        // callee repeat the offer within 2 s, by the timer of §14.1. A 481 would make it treat the whole
-        // dialog as gone (RFC 5057 §5.1).
+        // Holding the callee's offer back until the 200 is sent would also end in 491. A 491 now makes the
+        // callee repeat the offer within 2 s, by the timer of §14.1. A 481 would make it treat the
+        // dialog as ended (RFC 5057 §5.1).
         if !(parties.is_up() || early.is_some()) || self.renegotiation.is_some() {
             return parties.push(Output::OfferResult(from, Err(491)));
         }
@@ -89,7 +89,7 @@ impl Negotiation {
             offer.refuse_video();
         }
         let same_terms = offer_keeps_terms(leg.exchange.negotiated(), &offer);
-        // Transcoded audio may have no device at its end that could read the fax.
+        // With transcoded audio, the device at the far end may not understand the fax.
         let is_transcoded = [from, to].iter().any(|party| parties.leg(*party).is_some_and(Leg::transcodes));
         if offer.carried_fax().is_some() && is_transcoded {
             return parties.push(Output::OfferResult(from, Err(488)));
@@ -110,7 +110,7 @@ impl Negotiation {
         }
     }
 
-    /// Handles a party's answer to an offer of ours, which usually passed on the other party's offer.
+    /// Handles a party's answer to our offer, which usually passed on the other party's offer.
     pub(super) fn offered(
         &mut self,
         parties: &mut Parties,
@@ -129,7 +129,7 @@ impl Negotiation {
             Ok(Some(answer)) => answer,
             // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
             Ok(None) => return self.roll_back(parties, from, to, 488),
-            // The dialog is gone (RFC 5057 §5.1), so the call ends.
+            // The dialog has ended (RFC 5057 §5.1), so the call ends.
             Err(408 | 481) if !parties.is_ringing() => {
                 self.roll_back(parties, from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
@@ -140,7 +140,7 @@ impl Negotiation {
         let Some(leg) = parties.leg_mut(to) else { return };
         if let Err(unheard) = leg.exchange.receive_answer(answer.clone()) {
             self.roll_back(parties, from, to, 488);
-            // A 2xx that refuses the media has ended those of before too, so that they are offered again.
+            // A 2xx that refuses the media has also ended the former media, so they are offered again.
             if matches!(unheard, OfferAnswerError::Negotiation(_)) {
                 self.refresh(parties, to);
             }
@@ -174,7 +174,7 @@ impl Negotiation {
         }
     }
 
-    /// Offers again to a party whose offer clashed with ours, if it still lacks the terms of the other party.
+    /// Offers again to a party whose offer collided with ours, if it still lacks the terms of the other party.
     pub(super) fn offer_due(&mut self, parties: &mut Parties, party: Party) {
         if let Some(other) = parties.other(party) {
             self.pass_on_terms(parties, other);
@@ -182,7 +182,7 @@ impl Negotiation {
     }
 
     /// Handles the answer to an offer of our own, which passed on no open offer: a refresh, or the terms that
-    /// the other party took by its ACK. The party may have changed its media address.
+    /// the other party accepted by its ACK. The party may have changed its media address.
     fn own_offer_answered(
         &mut self,
         parties: &mut Parties,
@@ -192,7 +192,7 @@ impl Negotiation {
         result: Result<Option<SessionDescription>, u16>,
     ) {
         let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
-            return; // The call moved on: the answer belongs to nothing.
+            return; // Outdated: no offer of ours is open.
         };
         let is_gone = matches!(result, Err(408 | 481));
         let taken = result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
@@ -200,15 +200,15 @@ impl Negotiation {
             return self.reconnect(parties);
         }
         leg.exchange.roll_back();
-        // The dialog is gone (RFC 5057 §5.1, RFC 4028 §10), so the call ends. Any other refusal changes nothing.
+        // The dialog has ended (RFC 5057 §5.1, RFC 4028 §10), so the call ends. Any other refusal changes nothing.
         if is_gone {
             ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
         }
     }
 
-    /// Handles a request for our offer (RFC 3261 §14.2); the answer arrives with the ACK. A party resumes a
-    /// held call in this way too, so that the offer does not repeat a hold of the party itself: only a hold of
-    /// the other party limits it.
+    /// Handles a request for our offer (RFC 3261 §14.2); the answer arrives with the ACK. A party may also resume a
+    /// held call in this way. So the offer does not repeat the party's own hold; only a hold by the other party
+    /// limits it.
     fn offer_ours(&mut self, parties: &mut Parties, party: Party) {
         let other = parties.other(party).and_then(|other| parties.leg(other));
         let direction = other.map_or(Direction::SendRecv, |leg| leg.exchange.wanted_by_party());
@@ -230,7 +230,7 @@ impl Negotiation {
         self.pass_on_terms(parties, party);
     }
 
-    /// Offers to the other party what `from` negotiated, if the two directions do not fit.
+    /// Offers the negotiated terms of `from` to the other party, if the two directions do not match.
     fn pass_on_terms(&mut self, parties: &mut Parties, from: Party) {
         let Some(to) = parties.other(from).filter(|_| parties.is_up() && self.is_idle()) else { return };
         let Some((own, theirs)) = parties.leg(from).zip(parties.leg(to)) else { return };
@@ -325,19 +325,19 @@ impl Negotiation {
     }
 }
 
-/// Notes a change before the answer, which then has no session description of its own.
+/// Notes a change of the session before the answer; the answer then contains no new session description.
 fn note_early(parties: &mut Parties, from: Party, offered: Option<&SessionDescription>) {
     if !parties.is_ringing() {
         return;
     }
     parties.settled_early = true;
-    // Another target's answer is an answer to this offer.
+    // If another target answers, it answers this offer.
     if let (Party::Caller, Near::Party(caller)) = (from, &mut parties.near) {
         caller.offer = offered.cloned();
     }
 }
 
-/// Answers the offer of a party from what the other one answered; `form` is that of the other.
+/// Answers the offer of a party from the other party's answer; `form` is the other party's key form.
 fn answer_for(
     leg: &mut Leg,
     offered: &SessionDescription,
@@ -352,8 +352,8 @@ fn answer_for(
     leg.exchange.send_answer(answer).ok()
 }
 
-/// Whether an offer repeats the negotiated direction and audio codecs, or lines of T.38, so that the other party need not be
-/// asked.
+/// Whether an offer repeats the negotiated direction and audio codecs, or lines of T.38, so that it need not be passed
+/// on to the other party.
 fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescription) -> bool {
     let Some(settled) = settled else { return false };
     if let Some((_, fax)) = offer.carried_fax() {
@@ -367,7 +367,7 @@ fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescripti
     same_codecs && offer.direction_of(audio).reversed() == settled.direction && keeps_video(settled, offer)
 }
 
-/// Whether an offer repeats the negotiated video: its direction, its formats and its lines; or has none as before.
+/// Whether an offer repeats the negotiated video: its direction, its formats and its lines; or still has no video.
 fn keeps_video(settled: &sdp::Negotiated, offer: &SessionDescription) -> bool {
     let (Some(settled), Some((_, video))) = (&settled.video, offer.carried_video()) else {
         return settled.video.is_some() == offer.carried_video().is_some();

@@ -1,4 +1,4 @@
-//! The bindings of this node that the others of its cluster have to know: which ones changed.
+//! The changed bindings of this node, for the other nodes of its cluster.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::routing::Directory;
 use crate::shared_binding::{NodeBindings, SharedBinding};
 use crate::wall_time::wall;
 
-/// The addresses of record whose bindings other nodes have to learn; empty without a cluster.
+/// The addresses of record whose changed bindings must be sent to other nodes; empty without a cluster.
 #[derive(Debug, Default)]
 pub(super) struct SharedBindings(Option<HashSet<Arc<str>>>);
 
@@ -23,7 +23,7 @@ impl SharedBindings {
         }
     }
 
-    /// Takes the bindings of up to `max` addresses of record; the first time all have changed.
+    /// Takes the changed bindings of up to `max` addresses of record; at first all count as changed.
     pub(super) fn take(
         &mut self,
         now: Now,
@@ -37,7 +37,7 @@ impl SharedBindings {
             && let Some(aor) = changed.iter().next().cloned()
         {
             changed.remove(&aor);
-            // What others know of an extension that is gone counts for nothing there either.
+            // A deleted extension needs no report: the other nodes ignore its bindings, too.
             let extension = directory.line_of(&aor);
             taken.extend(extension.map(|extension| of_node(now, extension, registrar.bindings_of(&aor))));
         }

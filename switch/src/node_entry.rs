@@ -1,4 +1,4 @@
-//! The INVITE of a node that joins a caller to a room at another node: what it asserts about the caller.
+//! The INVITE by which a node connects a caller to a room at another node, and its assertion about the caller.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,33 +11,33 @@ use uuid::Uuid;
 
 use crate::authentication::Sender;
 
-/// What a node needs for INVITEs of other nodes.
+/// The key and the listener for INVITEs between nodes.
 #[derive(Clone, Debug)]
 pub struct NodeEntries {
-    /// Signs and checks what they assert.
+    /// Signs and checks their assertions.
     pub pass: NodePass,
     /// The listener for other nodes.
     pub internal: ListenerId,
 }
 
-/// A caller who is joined to a room.
+/// A caller who is connected to a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeEntry {
     pub(super) sender: Sender,
     pub(super) room: RoomId,
-    /// The fence of the room's owner, as the other node knows it.
+    /// The fence of the room's owner, in the view of the other node.
     pub(super) fence: u64,
-    /// The seat that the party had at the node which has handed the room over.
+    /// The party's seat at the node that has handed the room over.
     pub(super) seat: Option<String>,
 }
 
 impl NodeEntries {
-    /// Whether a flow is one of another node.
+    /// Whether a flow comes from another node.
     pub(super) fn is_internal(&self, flow: &Flow) -> bool {
         flow.listener == self.internal && flow.protocol == Protocol::Udp
     }
 
-    /// Reads what an INVITE of another node asserts; `None` for any other request, and for a forged one.
+    /// Reads the assertion in an INVITE of another node; `None` for any other request, and for a forged one.
     pub(super) fn read(&self, flow: &Flow, request: &Request) -> Option<NodeEntry> {
         if !self.is_internal(flow) {
             return None;
@@ -58,8 +58,8 @@ impl NodeEntries {
         Some(NodeEntry { sender, room: RoomId(room.parse().ok()?), fence: fence.parse().ok()?, seat })
     }
 
-    /// The INVITE that joins a caller, who dialled this number, to the node at an address; `None` for a sender that is not
-    /// known.
+    /// The INVITE that connects a caller, who dialled this number, to the node at an address; `None` for an
+    /// unidentified sender.
     pub(super) fn invite(
         &self,
         entry: &NodeEntry,
@@ -95,11 +95,11 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= SEAT_LEN_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What is signed: the assertion, for one dialog only.
+/// The signed data: the assertion, valid for one dialog only.
 fn parts<'a>(text: &'a str, call_id: &'a str, uri: &'a str) -> [&'a [u8]; 3] {
     [text.as_bytes(), call_id.as_bytes(), uri.as_bytes()]
 }
 
-/// The longest name of a seat: that of a random token, or of a leg.
+/// The longest name of a seat: a random token, or a leg id.
 const SEAT_LEN_MAX: usize = 64;
 const HEADER: &str = "X-Sidetone-Node";

@@ -1,4 +1,4 @@
-//! Answers the queries of the tasks that exchange state with other nodes, and of those that keep bindings.
+//! Answers the queries of the tasks that exchange state with other nodes or store bindings.
 
 use sidetone_model::time::Now;
 

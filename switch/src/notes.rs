@@ -1,10 +1,10 @@
-//! Notes on their way to phones: INFO inside the dialogs of a call, MESSAGE to the devices of an extension.
+//! Delivery of notes to phones: INFO inside the dialogs of a call, MESSAGE to the devices of an extension.
 //!
-//! The result of a note never affects the call: whatever the phone answers, or if it does not answer, the
+//! The result of a note never affects the call: with any response, or with none, the
 //! call continues.
 //!
-//! A leg's phone gets one note at a time, and the next one after it answered. Two notes at once could arrive
-//! in reverse order, which RFC 3261 §12.2.2 makes a phone refuse with 500.
+//! A leg's phone gets one note at a time; the next one is sent after its response. Two notes at the same time could
+//! arrive in reverse order, which RFC 3261 §12.2.2 makes a phone refuse with 500.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -29,7 +29,7 @@ use crate::switch_io::{Output, Outputs};
 #[derive(Default)]
 pub(super) struct NotesInFlight {
     sent: HashMap<ClientKey, Flight>,
-    /// Notes that wait until the leg's phone has answered the present one.
+    /// Notes that wait until the leg's phone has answered the previous one.
     lines: HashMap<LegId, VecDeque<Waiting>>,
 }
 
@@ -217,5 +217,5 @@ impl NotesInFlight {
 }
 
 const JSON: &str = "application/json";
-/// Notes that may wait for the phone of one leg: enough for a large room in which all members join at once.
+/// Most notes that may wait for the phone of one leg: enough for a large room that all members join at the same time.
 const LINE_LEN_MAX: usize = 256;

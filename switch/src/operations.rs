@@ -1,7 +1,7 @@
 //! Operations of programs on live calls: a transfer on behalf of an extension's phone, the move into a room,
 //! hold, prompts and recording.
 //!
-//! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
+//! A transfer works like the phone's own REFER, without notifications: the target's call is placed within the dial
 //! plan of the extension and at its cost, and the phone stays until the target has answered.
 
 use sidetone_model::call_fields::GivenFields;
@@ -32,8 +32,8 @@ use crate::room_places::Joined;
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer};
 
-/// Begins an operation; returns the call of the target of a transfer, the linked call that is recorded too, and else the same
-/// call.
+/// Begins an operation; returns the call to a transfer's target, the linked call that is also recorded, or otherwise
+/// the same call.
 ///
 /// # Errors
 /// Why it is refused; nothing was done.
@@ -60,7 +60,7 @@ pub(super) fn operate(
         CallOperation::Unhold(call) => unhold(now, call, control, shared),
     };
     begun.map_err(|refused| match (refused, given) {
-        // An operation stops at the first wrong field; the answer names all.
+        // An operation stops at the first wrong field; the response lists all.
         (OperationRefused::Wrong(first), Some(given)) => {
             let mut wrong = judge(now, given, control, shared);
             wrong.retain(|found| first.iter().all(|problem| problem.field != found.field));
@@ -70,7 +70,7 @@ pub(super) fn operate(
     })
 }
 
-/// Returns what is wrong with these fields; nothing is done. Nothing is wrong with those of a call that is over.
+/// Checks these fields without any effect; returns the problems. The fields for an ended call have no problems.
 pub(super) fn judge(
     now: Now,
     given: GivenFields,
@@ -111,7 +111,7 @@ pub(super) fn judge(
     wrong
 }
 
-/// The fields of an operation that [`judge`] is for; `None` when there is one at most.
+/// The fields of an operation for [`judge`]; `None` when the operation has at most one field.
 fn given_fields(operation: &CallOperation) -> Option<GivenFields> {
     match operation {
         CallOperation::MoveToRoom(MoveOrder { call, leg, room }) => {
@@ -218,7 +218,7 @@ fn move_to_room(
     Ok(call)
 }
 
-/// Moves one party into a room that lives at another node; the other one is hung up.
+/// Moves one party into a room that another node owns; the other one is hung up.
 fn move_elsewhere(
     now: Now,
     room: RoomId,
@@ -231,8 +231,8 @@ fn move_elsewhere(
     move_there(now, by, joined, control, shared).map(|_| moved.0).ok_or_else(not_moved)
 }
 
-/// Moves both parties into a room that lives at another node. They talk to each other until its node has answered for the
-/// first of them, and go on if it does not.
+/// Moves both parties into a room that another node owns. They are connected with each other until that node has
+/// answered for the first of them, and stay connected if it does not.
 fn move_both_elsewhere(
     now: Now,
     room: RoomId,
@@ -254,7 +254,7 @@ fn move_both_elsewhere(
     Ok(call)
 }
 
-/// How a party of a call is joined to a room at another node.
+/// The request that connects a party of a call to a room at another node.
 fn joined(
     place: Place,
     room: RoomId,
@@ -263,7 +263,7 @@ fn joined(
 ) -> Result<Joined, OperationRefused> {
     let live = live(control, place.0)?;
     let extension = live.identity_of(place.1).and_then(|identity| identity.extension);
-    // A party without an extension is moved on behalf of the one that the call belongs to.
+    // A party without an extension is moved on behalf of the extension to which the call belongs.
     let extension = extension.or(live.call.facts().extension);
     let number = shared.directory.room(room).map(|room| room.number.clone());
     let joined = extension.zip(number);
@@ -276,7 +276,7 @@ fn not_moved() -> OperationRefused {
     OperationRefused::Conflict("the call cannot be moved to the room's node now: try again".to_owned())
 }
 
-/// The party of another call that the remaining party of a call is linked with.
+/// The party of another call to which the remaining party of a call is linked.
 fn linked(live: &LiveCall) -> Result<Option<Place>, OperationRefused> {
     match live.linked.has_both() {
         true => Err(OperationRefused::Conflict(linked_operations::IN_ROOM.to_owned())),
@@ -366,8 +366,8 @@ fn record(
     Ok(call)
 }
 
-/// Handles the end of a recording, of a room or of a call. A call whose recording ended by itself, as on a full disk, is
-/// not recorded any more.
+/// Handles the end of a recording of a room or a call. After a recording ended by itself, for example on a full disk,
+/// the call is no longer recorded.
 pub(super) fn recorded(
     now: Now,
     session: ConferenceSessionId,
@@ -385,7 +385,7 @@ pub(super) fn recorded(
     }
 }
 
-/// Checks that the parties of a call may have seats in a mix of its own.
+/// Checks that the parties of a call may have seats in the call's own mix.
 fn may_mix(live: &LiveCall) -> Result<(), OperationRefused> {
     let parties = live.call.parties();
     let why = if live.goal.is_some() {

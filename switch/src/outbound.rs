@@ -50,7 +50,7 @@ impl Hunts {
         }
     }
 
-    /// Handles a name that took too long to resolve, or a trunk that sent no response. Returns the input for
+    /// Handles a name that was not resolved in time, or a trunk that sent no response. Returns the input for
     /// the call, if it needs one.
     pub(super) fn timeout(
         &mut self,
@@ -131,7 +131,7 @@ pub(super) fn step(
     Some(input)
 }
 
-/// Records what a trunk's refusal shows about the trunk, and answers its challenge; returns the leg that
+/// Updates the state of a trunk after its refusal, and answers its challenge; returns the leg that
 /// continues, if any.
 pub(super) fn refused(
     now: Now,

@@ -1,4 +1,4 @@
-//! Outbound calls that wait for the nodes of a cluster: they go on, or are refused.
+//! Outbound calls that wait for a decision of the cluster's nodes: they continue, or are refused.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
@@ -10,12 +10,12 @@ use crate::outbound_limit::{OutboundDecision, OutboundNeeds};
 use crate::outbound_slots::Outcome;
 use crate::shared::Shared;
 
-/// Returns what every organisation with a limit needs.
+/// Returns the needs of every organisation with a limit.
 pub(super) fn take_needs(control: &mut CallControl, shared: &Shared) -> Vec<OutboundNeeds> {
     control.slots.as_mut().map(|slots| slots.take(&shared.directory)).unwrap_or_default()
 }
 
-/// Takes decisions.
+/// Applies decisions.
 pub(super) fn decide(
     now: Now,
     decisions: Vec<OutboundDecision>,
@@ -33,13 +33,13 @@ pub(super) fn decide(
     }
 }
 
-/// Refuses calls that no decision came for in time.
+/// Refuses calls without a decision in time.
 pub(super) fn timeout(now: Now, control: &mut CallControl, shared: &mut Shared) {
     let late = control.slots.as_mut().map(|slots| slots.timeout(now.instant)).unwrap_or_default();
     late.into_iter().for_each(|id| refuse(now, id, control, shared));
 }
 
-/// Ends a call that is one too many for its organisation.
+/// Refuses a call that exceeds the limit of its organisation, or that got no decision.
 fn refuse(now: Now, id: CallId, control: &mut CallControl, shared: &mut Shared) {
     control.feed(now, id, Input::Exhausted(503, HangupCause::SwitchCongestion), shared);
 }

@@ -1,7 +1,7 @@
-//! The limit of outbound calls in a cluster: an outbound call waits, before the first trunk is called, until the nodes have
-//! decided that it fits into the limit of its organisation.
+//! The limit of outbound calls in a cluster: before the first trunk is called, an outbound call waits until the nodes
+//! have decided that it fits into the limit of its organisation.
 //!
-//! A call that fits into what was decided before goes on at once. Emergency calls never wait.
+//! A call that fits into an earlier decision continues immediately. Emergency calls never wait.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) struct OutboundSlots {
 
 #[derive(Debug, Default)]
 struct Slots {
-    /// What may be up.
+    /// The number of calls that may be up.
     slots: usize,
     up: BTreeSet<CallId>,
     waiting: VecDeque<Waiting>,
@@ -36,7 +36,7 @@ struct Waiting {
     until: Instant,
 }
 
-/// What has become of a call that waited.
+/// The decision about a call that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     GoesOn(CallId),
@@ -82,7 +82,7 @@ impl OutboundSlots {
         }
     }
 
-    /// Returns what every organisation needs. What was decided for calls that have ended since is given back with it.
+    /// Returns the needs of every organisation. This also gives back the slots of calls that have ended since.
     pub(super) fn take(&mut self, directory: &Directory) -> Vec<OutboundNeeds> {
         self.organisations.retain(|_, own| !own.up.is_empty() || !own.waiting.is_empty());
         let needs = self.organisations.iter_mut().filter_map(|(organisation, own)| {
@@ -98,7 +98,7 @@ impl OutboundSlots {
         needs.collect()
     }
 
-    /// Takes a decision; returns the calls that it concerns.
+    /// Applies a decision; returns the waiting calls that it concerns.
     pub(super) fn decide(&mut self, decision: OutboundDecision) -> Vec<Outcome> {
         let Some(own) = self.organisations.get_mut(&decision.organisation) else { return Vec::new() };
         own.slots = usize::try_from(decision.slots).unwrap_or(usize::MAX);
@@ -114,13 +114,13 @@ impl OutboundSlots {
         outcomes
     }
 
-    /// Returns when the next call has waited long enough.
+    /// Returns when the wait of the next call times out.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let first = self.organisations.values().filter_map(|own| own.waiting.front());
         first.map(|waiting| waiting.until).min()
     }
 
-    /// Removes and returns calls that no decision came for in time.
+    /// Removes and returns calls without a decision in time.
     pub(super) fn timeout(&mut self, now: Instant) -> Vec<CallId> {
         let mut late = Vec::new();
         for own in self.organisations.values_mut() {
@@ -140,5 +140,5 @@ fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// How long a call waits: far longer than the nodes need for a decision, which is made in any case.
+/// How long a call waits: far longer than the nodes need, because they always decide.
 const WAITS_FOR: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What the responses of a call mean for its caller. Pure.
+//! Maps the responses of a call's targets to the result for its caller. Pure.
 
 /// Returns the final response that informs the caller better (RFC 3261 §16.7 step 6): a 6xx, then the lowest
 /// class; within a class, a status about the callee before a status about a device.

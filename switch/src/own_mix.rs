@@ -1,12 +1,12 @@
-//! The mix of a call's own, which no other call uses. While a program has put a party on hold, the relay between both
-//! parties is replaced by two seats in it: the party on hold hears music, the holding one nothing. While a program
-//! records the call, the mix listens to both parties, whose packets are relayed as before, or records the silence of
-//! a hold. While a program plays a prompt, the mix listens as well, and sends the prompt to the parties that are to hear it:
-//! what the other party sends is not relayed to them meanwhile.
+//! The mix of one call, which no other call uses. While a program has put a party on hold, two seats in the mix replace
+//! the relay between the parties: the party on hold hears music, the holding one nothing. While a program
+//! records the call, the mix listens to both parties, whose packets are relayed as before; during a hold it records
+//! silence. While a program plays a prompt, the mix also listens, and sends the prompt to the parties it is for.
+//! Packets of the other party are not relayed to those parties meanwhile.
 //!
-//! From then on each party negotiates its media with us alone, as a party of a linked call does: an offer is answered
-//! at once, and the direction that follows for the other party is offered to it (RFC 3264 §8.4). A party that refuses
-//! the offer keeps its direction: the music does not depend on it. An offer that clashes with one of the party (491)
+//! From then on each party negotiates its media only with us, like a party of a linked call. An offer is answered
+//! immediately, and the resulting direction is offered to the other party (RFC 3264 §8.4). A party that refuses
+//! the offer keeps its direction: the music does not depend on it. An offer that collides with one of the party (491)
 //! is repeated when the user agent reports that it is due (RFC 3261 §14.1).
 
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ pub(super) fn record(parties: &mut Parties, step: RecordStep) {
     seat(parties, callee);
 }
 
-/// Plays a prompt in the place of one that plays, in the languages of the caller and the callee; `None` stops it.
+/// Plays a prompt in the languages of the caller and the callee, and replaces one that plays; `None` stops it.
 pub(super) fn play(parties: &mut Parties, prompt: Option<LivePrompt>, languages: [Language; 2]) {
     let Some(callee) = parties.callee().filter(|_| prompt.is_none() || parties.can_mix()) else { return };
     let Some(prompt) = prompt else {
@@ -113,7 +113,7 @@ pub(super) fn played(parties: &mut Parties, port: PortId, token: u64) {
     }
 }
 
-/// Ends the prompt that plays: the parties hear each other again, or what they heard before.
+/// Ends the prompt that plays: the parties hear each other again, or the music or silence of a hold.
 fn end_prompt(parties: &mut Parties, callee: usize, result: PlayResult) {
     if parties.prompt().is_none() {
         return;
@@ -136,7 +136,7 @@ fn relay(parties: &mut Parties, callee: usize) {
     silence(parties);
 }
 
-/// Ends the relaying to the parties that hear a prompt.
+/// Stops the relay to the parties that hear a prompt.
 fn silence(parties: &mut Parties) {
     let Some(callee) = parties.callee() else { return };
     let Some(playing) = parties.own_mix.as_ref().and_then(|mix| mix.playing) else { return };
@@ -147,7 +147,7 @@ fn silence(parties: &mut Parties) {
     }
 }
 
-/// Returns the mix of the call's own, which begins with its first use.
+/// Returns the call's own mix; creates it at its first use.
 fn open(parties: &mut Parties, callee: usize) -> Option<&mut OwnMix> {
     if parties.own_mix.is_none() {
         let asked = [Party::Caller, Party::Callee(callee)].map(|party| asked_before(parties, party));
@@ -180,7 +180,7 @@ pub(super) fn offered(
     result: Result<Option<SessionDescription>, u16>,
 ) {
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
-        return; // The call moved on: the answer belongs to nothing.
+        return; // Outdated: no offer of ours is open.
     };
     let status = result.as_ref().err().copied();
     if result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok()) {
@@ -189,7 +189,7 @@ pub(super) fn offered(
     leg.exchange.roll_back();
     match status {
         Some(491) => note_asked(parties, party, None),
-        // The dialog is gone (RFC 5057 §5.1), so the call ends.
+        // The dialog has ended (RFC 5057 §5.1), so the call ends.
         Some(408 | 481) => ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire),
         // Any other refusal changes nothing.
         _ => {}
@@ -210,7 +210,7 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
     align(parties);
 }
 
-/// Offers each party the direction that it should have, unless it was asked for it already or holds itself.
+/// Offers each party the direction that it should have, unless that was offered already or the party holds itself.
 pub(super) fn align(parties: &mut Parties) {
     let Some(callee) = parties.callee() else { return };
     for party in [Party::Caller, Party::Callee(callee)] {
@@ -301,13 +301,13 @@ fn open_offer(
         }
     }
     for video in fresh.media.iter_mut().filter(|media| media.is_carried_video()) {
-        // A party that hears music sees nothing.
+        // A party that hears music gets no video.
         video.direction = if direction == Direction::SendRecv { direction } else { Direction::Inactive };
     }
     leg.exchange.send_offer(fresh).ok()
 }
 
-/// Returns the direction that a party is to have, from our view.
+/// Returns the direction that a party should have, from our view.
 fn direction_for(parties: &Parties, party: Party) -> Direction {
     match parties.own_mix.as_ref().and_then(|mix| mix.holder) {
         Some(holder) if holder == party => Direction::Inactive,
@@ -345,7 +345,7 @@ fn seat(parties: &mut Parties, callee: usize) {
             (_, Seats::Taken) => formats.map(|formats| MediaCommand::Join {
                 mix: id,
                 organisation,
-                // Music has no words.
+                // Music does not depend on the language.
                 language: Language::default(),
                 formats,
                 muted: true,
@@ -359,7 +359,7 @@ fn seat(parties: &mut Parties, callee: usize) {
     }
 }
 
-/// Returns the direction that we sent to a party last, unless it refused it.
+/// Returns the direction that we last offered to a party, unless the party refused it.
 fn asked_before(parties: &Parties, party: Party) -> Option<Direction> {
     let local = parties.leg(party)?.exchange.in_force()?;
     Some(local.direction_of(local.carried_audio()?.1))

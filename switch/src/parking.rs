@@ -1,8 +1,8 @@
-//! Parked calls: a party waits with music in a slot of its organisation, until an extension picks it up. After its time it is
-//! returned to the extension that parked it.
+//! Parked calls: a party waits with music in a slot of its organisation until an extension picks it up. After a timeout
+//! it is returned to the extension that parked it.
 //!
-//! The slot is a part of the party's call, so that it is free when the call is over. An extension picks up a parked party, or
-//! the caller of a call that rings, by a call to its phones; the first one that answers is connected.
+//! The slot is a part of the party's call, so that it becomes free when the call ends. An extension picks up a parked
+//! party, or the caller of a ringing call, by a call to its own phones; the first phone that answers is connected.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub(super) fn give_back(now: Now, call: CallId, control: &mut CallControl, share
     let Some(live) = control.calls.get(call) else { return };
     let Some((parked, mut waiting)) = live.call.parties().parked().zip(waiting(live)) else { return };
     let transferee = waiting.transfer.transferee;
-    // A pick-up that is under way comes first; if it fails, the party is returned then.
+    // A pick-up in progress takes precedence; if it fails, the party is returned afterwards.
     if control.transfers.is_of(transferee) {
         return;
     }
@@ -100,11 +100,11 @@ pub(super) fn give_back(now: Now, call: CallId, control: &mut CallControl, share
     }
 }
 
-/// Handles phones that did not answer for a waiting party.
+/// Handles a call for a waiting party that no phone answered.
 pub(super) fn failed(now: Now, transfer: &Transfer, control: &mut CallControl, shared: &mut Shared) {
     let (call, _) = transfer.transferee;
     match transfer.unparks {
-        // The caller of a ringing call waits on.
+        // The caller of a ringing call continues to wait.
         None => {}
         Some(Unparks::PickUp) => {
             let parked = control.calls.get(call).and_then(|live| live.call.parties().parked());
@@ -122,11 +122,11 @@ pub(super) fn failed(now: Now, transfer: &Transfer, control: &mut CallControl, s
 pub(super) struct Waiting {
     pub(super) transfer: Transfer,
     pub(super) awaited: Awaited,
-    /// How the party is shown to the extension.
+    /// The identity of the party, as the extension sees it.
     pub(super) shown: LegIdentity,
     /// The media group of its port.
     pub(super) group: u64,
-    /// The transfers that led to its call.
+    /// The number of transfers that led to its call.
     pub(super) transfers: u8,
 }
 

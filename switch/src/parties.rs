@@ -48,13 +48,13 @@ pub(super) struct Parties {
     pub(super) requested: Option<RequestPhase>,
     /// The link of a party with a party of another call.
     pub(super) link: Option<Box<Link>>,
-    /// That of the other party, while both are linked: they were moved to the node of a room.
+    /// The link of the other party, while both are linked because they were moved to the node of a room.
     pub(super) twin: Option<Box<Link>>,
     /// The party of another call that a party of this one will be linked with.
     pub(super) awaiting: Option<Box<Awaited>>,
-    /// The mix of its own, once a program has put a party on hold.
+    /// The call's own mix, once a program has used hold, recording or a prompt.
     pub(super) own_mix: Option<Box<OwnMix>>,
-    /// The party whose transfer of the other is under way.
+    /// The party that is transferring the other one.
     pub(super) referrer: Option<Party>,
     /// Whether the caller and the fork that it hears have changed their session before the answer.
     pub(super) settled_early: bool,
@@ -90,13 +90,13 @@ pub(super) struct Fork {
     pub(super) state: ForkState,
     /// Whether it sent a ringing response.
     pub(super) rings: bool,
-    /// Whether it sent no response at all for so long that no other fork waits for it.
+    /// Whether it sent no response at all for so long that the call no longer waits for it.
     pub(super) is_silent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForkState {
-    /// It was cancelled or another fork won; a 2xx that crosses is acknowledged and hung up.
+    /// It was cancelled or another fork won; a 2xx that crosses the CANCEL is acknowledged and hung up.
     Cancelled,
     /// It has a final response or its dialog is over.
     Ended,
@@ -122,12 +122,12 @@ pub(super) struct Link {
     pub(super) parked: Option<Parked>,
     /// The mix of both calls, while a program uses it.
     pub(super) mix: Option<Box<LinkedMix>>,
-    /// Whether our last offer clashed with one of the party, and is to be repeated.
+    /// Whether our last offer collided with one of the party, and must be repeated.
     pub(super) clashed: bool,
 }
 
 impl Link {
-    /// A link of a party that awaits the other one.
+    /// A link of a party whose peer is awaited.
     pub(super) fn new(party: Party) -> Link {
         Link {
             party,
@@ -141,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Returns the hold of a program, by either party.
+    /// Returns the hold that a program requested through either call.
     pub(super) fn hold(&self) -> Option<LinkHold> {
         self.mix.as_ref()?.hold
     }
@@ -212,8 +212,8 @@ impl Parties {
         }
     }
 
-    /// Returns the SRTP and ICE of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an
-    /// extension that is set up for browsers has SRTP if it can.
+    /// Returns the SRTP and ICE of a new leg. A browser always uses DTLS-SRTP, regardless of the rule; a phone of an
+    /// extension that is configured for browsers uses SRTP if it can.
     pub(super) fn protection(&mut self, rule: SrtpRule, is_browser: bool, ice: IceRule) -> LegProtection {
         let rule = match rule {
             _ if is_browser => SrtpRule::Webrtc,
@@ -225,7 +225,7 @@ impl Parties {
         LegProtection { srtp: rule, ice, seed }
     }
 
-    /// Passes what a party negotiated to the relay.
+    /// Passes the negotiated terms of a party to the relay.
     pub(super) fn describe(&mut self, party: Party) {
         let Some(leg) = self.leg_mut(party) else { return };
         let (keys, description, is_fax) = (leg.secure(), leg.describe(), leg.is_fax());
@@ -280,8 +280,8 @@ impl Parties {
         }
     }
 
-    /// Returns the party that `party` hears before the answer; `None` while further forks ring, because the caller has one
-    /// session with all of them.
+    /// Returns the party that `party` hears before the answer; `None` while further forks ring, because the caller has
+    /// one session with all of them.
     pub(super) fn early_other(&self, party: Party) -> Option<Party> {
         let place = self.early()?;
         let rings = |(at, fork): (usize, &Fork)| (fork.state == ForkState::Ringing).then_some(at);
@@ -406,7 +406,7 @@ impl Parties {
         }
     }
 
-    /// Notes how a party has keys, unless a message does not say it.
+    /// Notes the form of a party's keys; [`KeyForm::Unknown`] changes nothing.
     pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
         if let Some(leg) = self.leg_mut(party) {
             leg.has_keys(form);
@@ -426,7 +426,7 @@ impl Parties {
         self.caller().map(|leg| (Party::Caller, leg)).into_iter().chain(forks)
     }
 
-    /// Describes both legs to the relay and bridges them; codecs that the other side lacks are transcoded.
+    /// Describes both legs to the relay and bridges them; codecs that the peer lacks are transcoded.
     pub(super) fn connect(&mut self, place: usize) {
         if self.caller().is_none() || self.forks.get(place).is_none() {
             return;
@@ -436,7 +436,7 @@ impl Parties {
         self.bridge(place);
     }
 
-    /// Relays between both legs, which are described; codecs that the other side lacks are transcoded.
+    /// Relays between both legs, which are described already; codecs that the peer lacks are transcoded.
     pub(super) fn bridge(&mut self, place: usize) {
         let (Some(caller), Some(fork)) = (self.caller(), self.forks.get(place)) else { return };
         let commands = [
@@ -464,7 +464,7 @@ impl Parties {
         }
         let port_of = |party| self.leg(party).and_then(Leg::video_port);
         let (caller, callee) = (port_of(Party::Caller), port_of(Party::Callee(place)));
-        // Both have it, or none.
+        // Video is relayed between both legs or not at all.
         self.relay_video(Party::Caller, callee.filter(|_| caller.is_some()));
         self.relay_video(Party::Callee(place), caller.filter(|_| callee.is_some()));
     }
@@ -506,7 +506,7 @@ impl Parties {
         if was_seated {
             self.push(Output::Left(party, cause));
         }
-        // Its report must not come after the last one that the record waits for.
+        // Close the video first: its report must not arrive after the last one that the record waits for.
         if let Some(video) = self.leg_mut(party).and_then(|leg| leg.video.as_mut()) {
             let (port, command) = (video.port(), video.close());
             self.outputs.extend(command.map(|command| Output::Media(port, command)));
@@ -568,7 +568,7 @@ impl Parties {
         [LegSide::A, LegSide::B].into_iter().find(|side| self.party_of(*side) == Some(party))
     }
 
-    /// Ends every fork except `kept`; `cause` is the reason that the others are given.
+    /// Ends every fork except `kept`; `cause` is the reason sent to the others.
     pub(super) fn drop_forks(&mut self, kept: Option<usize>, cause: HangupCause) {
         for place in (0..self.forks.len()).filter(|place| Some(*place) != kept) {
             if let Some(fork) = self.forks.get_mut(place)

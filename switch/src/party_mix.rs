@@ -1,4 +1,4 @@
-//! The parties of a call in a mix of its own, and linked with a party of another call.
+//! The parties of a call in the call's own mix, and their links with parties of other calls.
 
 use sidetone_media::mix::MixId;
 use sidetone_model::call_prompt::{LivePrompt, PlayResult};
@@ -21,14 +21,14 @@ impl Parties {
             && callee.is_some_and(|callee| settled(callee) && settled(Party::Caller))
     }
 
-    /// Whether the parties may have seats in a mix of the call's own: they have answered and talk to each other here.
+    /// Whether the parties may have seats in the call's own mix: they have answered and are relayed to each other here.
     pub(super) fn can_mix(&self) -> bool {
         let parties = [Some(Party::Caller), self.winner.map(Party::Callee)];
         self.can_merge()
             && parties.into_iter().flatten().all(|party| self.leg(party).is_some_and(Leg::is_mixable))
     }
 
-    /// Ends the mix of the call's own. The parties hear nothing until they are relayed or get another seat.
+    /// Ends the call's own mix. The parties hear nothing until they are relayed or get another seat.
     pub(super) fn leave_own_mix(&mut self) {
         let callee = self.winner.map(Party::Callee);
         self.end_recording();
@@ -73,9 +73,9 @@ impl Parties {
         self.link.as_ref()?.mix.as_deref()
     }
 
-    /// Returns the id of the mix of the call's own.
+    /// Returns the id of the call's own mix.
     pub(super) fn own_mix_id(&self) -> MixId {
-        // Its worker has the ports already: a leg that is moved to another loses its bridge.
+        // The mix is in the worker that has the ports: a leg that is moved to another worker loses its bridge.
         MixId(self.group)
     }
 
@@ -85,17 +85,17 @@ impl Parties {
         own.or_else(|| self.linked_mix()?.recording)
     }
 
-    /// Returns the party that a program let put the other on hold.
+    /// Returns the party that holds the other on a program's request.
     pub(super) fn holder(&self) -> Option<Party> {
         self.own_mix.as_ref().and_then(|mix| mix.holder)
     }
 
-    /// Lets a party of an answered call wait alone, because the other left while its transfer is under way.
+    /// Lets a party of an answered call wait alone, because the other left during its transfer.
     pub(super) fn await_peer(&mut self, party: Party) {
         self.set_link(Link::new(party));
     }
 
-    /// Sets the link of a party that is no longer relayed within this call. Calls of an earlier link stay known.
+    /// Sets the link of a party that is no longer relayed within this call. The call ids of an earlier link are kept.
     pub(super) fn set_link(&mut self, link: Link) {
         self.leave_own_mix();
         let Some(leg) = self.leg_mut(link.party) else { return };
@@ -104,7 +104,7 @@ impl Parties {
         self.stop_video();
         let party = link.party;
         let is_twin = self.twin.as_ref().is_some_and(|twin| twin.party == party);
-        // A link whose party has left this call is over.
+        // The link of a party that has left this call has ended.
         let is_open = |party: Party| self.leg(party).is_some_and(Leg::is_open);
         let keeps = self.link.as_ref().is_some_and(|other| other.party != party && is_open(other.party));
         let slot = if is_twin || keeps { &mut self.twin } else { &mut self.link };
@@ -112,7 +112,8 @@ impl Parties {
         *slot = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
     }
 
-    /// Removes the link of a party; that of the other one stays. Returns whether a party of another call was linked with it.
+    /// Removes the link of a party; the link of the other party stays. Returns whether the party had a peer in another
+    /// call.
     pub(super) fn unlink(&mut self, party: Party) -> bool {
         let link = if self.twin.as_ref().is_some_and(|twin| twin.party == party) {
             self.twin.take()
@@ -122,7 +123,7 @@ impl Parties {
             None
         };
         let Some(link) = link else { return false };
-        // The record names the calls all the same.
+        // The record still names the calls.
         if let Some(kept) = &mut self.link {
             (kept.from, kept.to) = (kept.from.or(link.from), kept.to.or(link.to));
         }

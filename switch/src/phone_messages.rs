@@ -1,8 +1,8 @@
 //! MESSAGE from phone to phone of one organisation (RFC 3428): to every device of the called extension, and the final
 //! response back to the sender.
 //!
-//! The sender has authenticated, and its From is written here. Nothing is stored: a message for an extension without a
-//! registered device is answered with 480. Messages to the events identity are in `messaging.rs`.
+//! The sender has authenticated, and this module sets its From. No message is stored: a message for an extension
+//! without a registered device is answered with 480. Messages to the events identity are in `messaging.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use crate::routing::Directory;
 pub(super) struct PhoneMessages {
     /// By their serial numbers, and so in the order of their deadlines.
     waiting: BTreeMap<u64, Waiting>,
-    /// The message that a request of ours carries.
+    /// The message of each request that we sent.
     sent: HashMap<ClientKey, u64>,
     serial: u64,
     senders: HashMap<ExtensionId, Bucket>,
@@ -124,7 +124,7 @@ impl PhoneMessages {
         self.answer(now, serial, reply, ua)
     }
 
-    /// Answers the senders whose time is over.
+    /// Answers the senders whose deadline has passed.
     pub(super) fn timeout(&mut self, now: Instant, ua: &mut Ua) {
         while let Some((serial, waiting)) = self.waiting.first_key_value().filter(|(_, w)| w.deadline <= now)
         {
@@ -149,14 +149,14 @@ impl PhoneMessages {
         if let Some(waiting) = self.waiting.remove(&serial) {
             let status = reply.status();
             if ua.respond(now, &waiting.key, reply).is_err() {
-                // A header of the device cannot be written, or the transaction is over.
+                // Fails when a header of the device cannot be copied, or the transaction is over.
                 let _ = ua.respond(now, &waiting.key, Reply::new(status));
             }
         }
         true
     }
 
-    /// Takes a token of the sender and of its organisation.
+    /// Takes a rate token of the sender and of its organisation.
     fn take_tokens(&mut self, now: Instant, own: &Extension) -> Result<(), Reply> {
         if self.senders.len() >= SENDERS_MAX {
             self.senders.retain(|_, bucket| !bucket.is_well_filled(now));
@@ -173,8 +173,8 @@ impl PhoneMessages {
 }
 
 impl Waiting {
-    /// The refusal for the sender: the best one of the devices, or 480 if none has answered. A 408 would come too late
-    /// to be of use (RFC 4320 §4.2).
+    /// The refusal for the sender: the best one of the devices, or 480 if none has answered. A 408 would arrive too
+    /// late (RFC 4320 §4.2).
     fn reply(&self) -> Reply {
         let (status, accepts) =
             self.refused.as_ref().map_or((480, None), |(status, types)| (*status, types.as_deref()));
@@ -201,7 +201,7 @@ fn content_of(request: &Request) -> Result<Content, Reply> {
     if request.body().len() > MESSAGE_BYTES_MAX {
         return Err(Reply::new(StatusCode::ENTITY_TOO_LARGE));
     }
-    // Only the engine sends notes: what one phone sends must not look like one on another.
+    // Only the engine sends notes: a phone's message must not look like a note to another phone.
     if request.headers().is_content_type(NOTE_TYPE) {
         let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(reply.header(Name::Accept.as_str(), "text/plain, message/cpim"));
@@ -225,9 +225,10 @@ const NOTE_TYPE: &str = "application/json";
 const CARRIED: [&str; 5] = ["Content-Disposition", "Content-Encoding", "Content-Language", "Date", "Subject"];
 /// How long a sender waits: less than the 32 s of its timer F, so that it gets a response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// Messages of one extension. A message is up to [`MESSAGE_BYTES_MAX`] long and goes to each device of the called one.
+/// Message rate of one extension. A message has up to [`MESSAGE_BYTES_MAX`] bytes and is sent to each device of the
+/// called extension.
 const RATE_OF_SENDER: Rate = Rate { per_second: 1, burst: 20 };
-/// Messages of all extensions of one organisation.
+/// Message rate of all extensions of one organisation.
 const RATE_OF_ORGANISATION: Rate = Rate { per_second: 20, burst: 200 };
-/// Senders above which those that have sent little are forgotten.
+/// Number of senders above which those with little traffic are forgotten.
 const SENDERS_MAX: usize = 4_096;

@@ -1,4 +1,4 @@
-//! Placement of calls: what the INVITE of an identified sender means for the record, and which targets ring.
+//! Placement of calls: derives the facts of the record and the targets from the INVITE of an identified sender.
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
@@ -36,10 +36,10 @@ pub(super) struct Placement {
     pub(super) caller: LegIdentity,
     pub(super) caller_policy: CodecPolicy,
     pub(super) callee_policy: CodecPolicy,
-    /// Whether the caller and the callee have SRTP; trunks that are tried in turn have rules of their own.
+    /// The SRTP rules of the caller and the callee; trunks that are tried in turn have their own rules.
     pub(super) srtp: (SrtpRule, SrtpRule),
     pub(super) onward: Onward,
-    /// What the INVITE asks of onward legs.
+    /// The requirements of the INVITE for onward legs.
     pub(super) asked: Asked,
     /// Which results of the called phones forward the call.
     pub(super) forwards: Forwards,
@@ -47,14 +47,14 @@ pub(super) struct Placement {
     pub(super) diverted: Vec<Diversion>,
 }
 
-/// A number that is dialled, and the call that it is dialled for.
+/// A dialled number, and the call for which it is dialled.
 pub(super) struct Dialled<'a> {
     pub(super) number: &'a str,
-    /// The call, if there is one already.
+    /// The call, if it exists already.
     pub(super) call: Option<CallId>,
     /// The extensions that have forwarded the call.
     pub(super) diverted: Vec<Diversion>,
-    /// The only device of the extension that is called.
+    /// The only device of the extension that may be rung; `None` for all.
     pub(super) device: Option<Device>,
 }
 
@@ -97,10 +97,10 @@ pub(super) struct PlacementContext<'a> {
 }
 
 impl Asked {
-    /// What a call without an INVITE asks.
+    /// The requirements of a call without an INVITE.
     pub(super) const NOTHING: Asked = Asked { max_forwards: 70, secure: false, anonymous: false };
 
-    /// Reads a request that is sent on.
+    /// Reads the requirements of a request; Max-Forwards is decremented.
     pub(super) fn of(request: &Request) -> Self {
         Asked {
             max_forwards: request.max_forwards().unwrap_or(70).saturating_sub(1),
@@ -154,7 +154,7 @@ impl PlacementContext<'_> {
         self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)
     }
 
-    /// Places a party that another node joins to a room of this one. Its number and name are those that the node asserts.
+    /// Places a party that another node connects to a room of this node. Its number and name are the node's assertion.
     pub(super) fn place_entry(
         &mut self,
         now: Now,
@@ -233,8 +233,8 @@ impl PlacementContext<'_> {
         Some((facts, caller.identity(self.ids.leg()), caller.policy(), caller.srtp))
     }
 
-    /// Returns the facts, the forks, the codecs and the SRTP rule of a call to the phones of an extension for a party that
-    /// waits. The extension has asked for the party, or has left it: its forwarding and do not disturb do not apply.
+    /// Returns the facts, the forks, the codecs and the SRTP rule of a call to the phones of an extension for a waiting
+    /// party. The extension requested the party, or had parked it: its forwarding and do not disturb do not apply.
     pub(super) fn place_for_waiting(
         &mut self,
         now: Now,
@@ -344,7 +344,7 @@ impl PlacementContext<'_> {
         Ok(self.enter(caller, goal, facts, (asked, diverted)))
     }
 
-    /// Returns the placement of a caller who may enter a room, or is asked for one.
+    /// Returns the placement of a caller who may enter a room, or who is asked for a room's number.
     fn enter(
         &mut self,
         caller: &Caller<'_>,
@@ -438,7 +438,7 @@ impl PlacementContext<'_> {
                 let srtp = (caller.srtp, placed.srtp.1);
                 Ok(Placement { facts, caller: identity, caller_policy: policy, srtp, ..placed })
             }
-            // The caller learns no more than from a phone that is not there: it did not dial the target.
+            // The caller did not dial the target, so the refusal reveals no more than that of an unregistered phone.
             Err(refused) => {
                 let status = match refused.status.as_u16() {
                     486 => refused.status,
@@ -515,7 +515,7 @@ impl PlacementContext<'_> {
     }
 }
 
-/// A call to an extension that is forwarded.
+/// A forwarded call to an extension.
 struct Forward<'a> {
     caller: &'a Caller<'a>,
     extension: &'a Extension,
@@ -527,7 +527,7 @@ struct Forward<'a> {
     diverted: Vec<Diversion>,
 }
 
-/// Refuses a call to an extension that no phone rings for.
+/// The refusal of a call to an extension when no phone is rung.
 fn unreached(reason: ForwardReason, facts: Facts) -> Refused {
     let status = StatusCode::TEMPORARILY_UNAVAILABLE;
     match reason {
@@ -549,8 +549,8 @@ struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// An extension calls with its own number, whatever its From claims. A carrier's assertion is believed, and without
-    /// one its From.
+    /// An extension calls with its own number, regardless of its From. A carrier's asserted identity is trusted, or its
+    /// From without one.
     fn of(origin: Origin<'a>, request: &Request) -> Self {
         let from = request.from().ok();
         match origin {

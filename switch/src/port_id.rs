@@ -1,4 +1,4 @@
-//! The switch's numbers of media ports.
+//! The switch's ids of media ports.
 
 /// A media port of the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

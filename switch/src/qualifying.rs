@@ -1,4 +1,4 @@
-//! Probes of registered phones: sends an OPTIONS when the registrar asks for one, and reports its result.
+//! Probes of registered phones: sends an OPTIONS when the registrar requests one, and reports its result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Probe {
 }
 
 impl Probes {
-    /// Probes a binding; a full table skips one probe, which then shows nothing.
+    /// Probes a binding. If the transaction table is full, the probe is skipped and has no result.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -81,8 +81,8 @@ impl Probes {
     }
 }
 
-/// Handles the end of a leg: an INVITE to a registered phone that the network refused, or that had no response, shows
-/// that the phone is not there.
+/// Handles the end of a leg: an INVITE to a registered phone that the network refused, or that had no response, counts
+/// as a failed probe.
 pub(super) fn ended(now: Instant, leg: LegKey, cause: &Cause, calls: &CallTable, shared: &mut Shared) {
     let result = match cause {
         Cause::Unreachable => ProbeResult::Refused,

@@ -3,8 +3,8 @@
 //! A query is an input with a reply token; its answer is an output with the same token. To add one, write its
 //! struct, add a line to the list at the end of this file, and answer it in the switch.
 //!
-//! A query is answered at once, except [`CallQuality`], which waits for reports of the relay. A phone's response
-//! seconds later is never part of an answer: it is an event of the phone's leg, and an output of its own.
+//! A query is answered immediately, except [`CallQuality`], which waits for reports of the relay. A phone's response
+//! seconds later is never part of an answer: it is an event of the phone's leg, and a separate output.
 
 use std::fmt;
 
@@ -75,7 +75,7 @@ pub enum QualityAnswer {
 #[derive(Debug)]
 pub struct CancelCall(pub CallId);
 
-/// Makes every check of a requested call from this extension; nothing rings.
+/// Performs every check of a requested call from this extension; no phone rings.
 #[derive(Debug)]
 pub struct CheckCall(pub ExtensionId, pub RequestedCall);
 
@@ -83,11 +83,11 @@ pub struct CheckCall(pub ExtensionId, pub RequestedCall);
 #[derive(Debug)]
 pub struct ControlRoom(pub RoomName, pub Control);
 
-/// What organisations' calls at this node need of credit that other nodes use, too.
+/// The credit that organisations' calls at this node need, where other nodes use the same credit.
 #[derive(Debug)]
 pub struct CreditNeeds;
 
-/// Takes what the nodes have decided about outbound calls.
+/// Applies the decisions of the nodes about outbound calls.
 #[derive(Debug)]
 pub struct DecideOutbound(pub Vec<OutboundDecision>);
 
@@ -99,11 +99,11 @@ pub struct DevicesOf(pub ExtensionId);
 #[derive(Debug)]
 pub struct DialIntoRoom(pub RoomId, pub DialRequest);
 
-/// Ends a live call; the answer says whether there was one.
+/// Ends a live call; the answer is whether there was one.
 #[derive(Debug)]
 pub struct EndCall(pub CallId);
 
-/// Expects the members of a room that another node hands over; the answer is whether this node takes them.
+/// Expects the members of a room that another node hands over; the answer is whether this node accepts them.
 #[derive(Debug)]
 pub struct ExpectRoom(pub RoomState);
 
@@ -115,11 +115,11 @@ pub struct FindCall(pub CallId);
 #[derive(Debug)]
 pub struct FindRoom(pub RoomName);
 
-/// Begins to hand over a room that lives here; the answer is its state, or `None` when it stays.
+/// Begins to hand over a room that this node owns; the answer is its state, or `None` when it stays.
 #[derive(Debug)]
 pub struct HandOverRoom(pub RoomId);
 
-/// Keeps a room that no other node takes.
+/// Keeps a room that no other node accepts.
 #[derive(Debug)]
 pub struct KeepRoom(pub RoomId);
 
@@ -150,7 +150,7 @@ pub struct Merge {
     pub by: Requester,
 }
 
-/// Begins an operation on a live call; the answer is the call of the target of a transfer, and else the same call.
+/// Begins an operation on a live call; the answer is the call to a transfer's target, or otherwise the same call.
 #[derive(Debug)]
 pub struct Operate(pub CallOperation);
 
@@ -162,15 +162,16 @@ pub struct PhonesOnCall(pub CallId);
 #[derive(Debug)]
 pub struct PlaceCall(pub CallOrder);
 
-/// Replaces the bindings that these extensions have at other nodes; the answer are those that the directory does not have yet.
+/// Replaces the bindings of these extensions at other nodes; the answer contains the extensions that are not in the
+/// directory yet.
 #[derive(Debug)]
 pub struct ReplaceElsewhere(pub Vec<BindingsElsewhere>);
 
-/// Replaces the owners of these rooms; the answer is how many of them this node had and has no longer.
+/// Replaces the owners of these rooms; the answer is the number of rooms that this node has lost.
 #[derive(Debug)]
 pub struct ReplaceRoomOwners(pub Vec<(RoomId, RoomOwner)>);
 
-/// Takes what was reserved of the credit of organisations for this node.
+/// Applies the credit that was reserved for the organisations at this node.
 #[derive(Debug)]
 pub struct ReserveCredit(pub Vec<CreditReserved>);
 
@@ -186,7 +187,7 @@ pub struct RoomOfCall(pub Uuid);
 #[derive(Debug)]
 pub struct SendNotes(pub Vec<Dispatch>);
 
-/// Registers with the trunks whose home this node is now, and no longer with others.
+/// Registers with the trunks whose home is this node now; ends other registrations.
 #[derive(Debug)]
 pub struct ShareTrunks(pub TrunkHomes);
 
@@ -194,15 +195,15 @@ pub struct ShareTrunks(pub TrunkHomes);
 #[derive(Debug)]
 pub struct StatusOfTrunk(pub TrunkId);
 
-/// The bindings of up to that many extensions whose bindings changed since they were last taken.
+/// The bindings that changed since the last query, of up to this number of extensions.
 #[derive(Debug)]
 pub struct TakeChangedBindings(pub usize);
 
-/// The bindings of up to that many extensions for the other nodes: of all at first, then of those that changed.
+/// The bindings for the other nodes, of up to this number of extensions: at first all, then the changed ones.
 #[derive(Debug)]
 pub struct TakeNodeBindings(pub usize);
 
-/// What organisations with a limit need for their outbound calls at this node.
+/// The needs of organisations with a limit for their outbound calls at this node.
 #[derive(Debug)]
 pub struct TakeOutboundNeeds;
 
@@ -210,7 +211,7 @@ pub struct TakeOutboundNeeds;
 #[derive(Debug)]
 pub struct TakeWantedRooms;
 
-/// What is wrong with these fields; nothing is done.
+/// Checks these fields without any effect; the answer lists the problems.
 #[derive(Debug)]
 pub struct WrongFields(pub GivenFields);
 

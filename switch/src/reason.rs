@@ -12,7 +12,7 @@ pub(super) fn cause_of(headers: &Headers) -> Option<HangupCause> {
     code("Q.850").and_then(HangupCause::from_q850).or_else(|| code("SIP").map(HangupCause::from_sip_status))
 }
 
-/// Returns the cause of a caller's CANCEL: it gave up, unless its Reason says that the call was completed
+/// Returns the cause of a caller's CANCEL: the caller gave up, unless its Reason reports that the call was completed
 /// elsewhere.
 pub(super) fn cause_of_cancel(headers: &Headers) -> HangupCause {
     let elsewhere = |reason: &sidetone_sip::message::Reason| {
@@ -24,8 +24,8 @@ pub(super) fn cause_of_cancel(headers: &Headers) -> HangupCause {
     }
 }
 
-/// Returns the cause of a final response to our INVITE: its Reason, else its status. A party that was not
-/// cancelled and answers 487 gives no cause by that.
+/// Returns the cause of a final response to our INVITE: its Reason, else its status. A 487 without a CANCEL gives no
+/// specific cause.
 pub(super) fn cause_of_failure(status: StatusCode, headers: &Headers) -> HangupCause {
     cause_of(headers).unwrap_or(match status.as_u16() {
         487 => HangupCause::NormalUnspecified,

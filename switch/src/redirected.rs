@@ -1,4 +1,4 @@
-//! Live calls that an extension forwards: new targets take the place of its phones.
+//! Live calls that an extension forwards: new targets replace its phones.
 
 use sidetone_model::ids::CallId;
 use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
@@ -10,8 +10,8 @@ use crate::io::{self, CalleeSide, Callees, Diverted, Forwards, Input};
 use crate::live::{Callee, LegIdentity, LiveCall};
 use crate::placement::{Onward, Placement};
 
-/// Returns the party that new targets are shown: the caller, the party that a transfer places the call for, or the room
-/// that does.
+/// Returns the party that new targets see: the caller, the party for which a transfer placed the call, or the room
+/// that placed it.
 pub(super) fn shown(live: &LiveCall, transferred: Option<LegIdentity>, ids: &mut Ids) -> LegIdentity {
     let caller = live.caller.as_ref().map(|caller| caller.identity.clone());
     caller.or(transferred).unwrap_or_else(|| LegIdentity {
@@ -22,8 +22,8 @@ pub(super) fn shown(live: &LiveCall, transferred: Option<LegIdentity>, ids: &mut
     })
 }
 
-/// Gives a live call its new targets; returns the input that rings them. `None` if they are a room, and no caller is
-/// there to enter it.
+/// Gives a live call its new targets; returns the input that rings them. `None` if the target is a room and the call
+/// has no caller to enter it.
 pub(super) fn redirect(calls: &mut CallTable, id: CallId, placed: Placement) -> Option<Input> {
     let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, diverted, forwards, .. } = placed;
     let live = calls.get_mut(id)?;
@@ -65,7 +65,7 @@ pub(super) fn ring(live: &mut LiveCall, callee: Callee) -> Input {
 pub(super) fn ring_target(calls: &mut CallTable, id: CallId, placed: Placement) -> Option<Input> {
     let is_forwarded = !placed.diverted.is_empty();
     match redirect(calls, id, placed)? {
-        // Without a forwarder the facts stay those of the request.
+        // Without forwarding, the facts of the request stay.
         Input::Divert(diverted) if !is_forwarded && diverted.callee.callees != Callees::InTurn => {
             Some(Input::Onward(io::Onward::Callee(diverted.callee)))
         }

@@ -2,8 +2,8 @@
 //!
 //! *Blind*: a call is placed to the number in Refer-To, within the dial plan of the transferring extension and at its
 //! cost. *Attended*: Refer-To contains the Replaces of the phone's other dialog with us, and the far ends of both are
-//! joined. A trunk with `transfers` may refer the extension that it talks to, to a number that this extension may dial,
-//! and at its cost. A phone whose call is in a room may not transfer.
+//! connected. A trunk with `transfers` may refer its peer, an extension, to a number that this extension may dial,
+//! at the extension's cost. A phone whose call is in a room may not transfer.
 
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::time::Now;
@@ -26,12 +26,12 @@ use crate::routing::Directory;
 use crate::shared::Shared;
 use crate::transfers::{Place, Subscription, Transfer, far_of};
 
-/// What a Refer-To asks for.
+/// The target of a Refer-To.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A call to this number.
     Number(String),
-    /// The place of the sender in this dialog.
+    /// The replacement of the sender in this dialog.
     Dialog(Replaces),
 }
 
@@ -119,7 +119,8 @@ pub(super) fn transfer_by(by: Place, control: &CallControl) -> Result<Transfer, 
     transfer_now(by, control)
 }
 
-/// Returns the transfer by a trunk whose setting allows it: of an extension of the organisation whose call it is.
+/// Returns the transfer of an extension by a trunk whose setting allows it; the extension belongs to the call's
+/// organisation.
 fn transfer_by_trunk(
     by: Place,
     target: &Target,
@@ -147,7 +148,7 @@ fn transfer_by_trunk(
 /// Returns a transfer by a party that may transfer, if its call allows one now.
 ///
 /// # Errors
-/// Why it does not.
+/// Why the call does not allow one.
 pub(super) fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer, Refusal> {
     if control.transfers.is_by(by) {
         return Err((StatusCode::REQUEST_PENDING, "Transfer Is Under Way"));
@@ -204,7 +205,8 @@ fn wants_notifications(request: &Request) -> bool {
     !request.header("Refer-Sub").is_some_and(refused)
 }
 
-/// Returns the Event of the notifications: from the second REFER of a call on with the CSeq number (RFC 3515 §2.4.6).
+/// Returns the Event of the notifications. From the second REFER of a call on, its `id` is the CSeq number (RFC 3515
+/// §2.4.6).
 fn event_of(request: &Request, earlier: u8) -> String {
     match request.cseq() {
         Ok(cseq) if earlier > 0 => format!("refer;id={}", cseq.number),
@@ -254,7 +256,7 @@ fn blind(
     match blind_to(now, (target, Asked::of(request)), transfer, control, shared, accepted) {
         Ok(_) => Ok(()),
         Err(NotTransferred::Refused(refusal)) => Err(refusal),
-        // A carrier learns no more, and its mistakes leave no records.
+        // A carrier gets no further details, and its mistakes create no records.
         Err(NotTransferred::Unplaced(_)) if is_by_trunk => {
             Err((StatusCode::FORBIDDEN, "Number May Not Be Called"))
         }
@@ -379,7 +381,7 @@ fn enter_room_of(
     };
     live.goal = Some(goal);
     accepted(&transfer, control, shared);
-    // The result goes out before the BYE.
+    // The result is sent before the BYE.
     control.transfers.notify(&transfer, StatusCode::OK);
     control.transfers.enter_room(transferee.0, by.1);
     Ok(())
@@ -403,11 +405,11 @@ fn attended(
     join_far_ends(now, consulted, transfer, control, shared, accepted)
 }
 
-/// Joins the party that is transferred with the far end of another leg of the transferring extension, at once or when that
-/// far end answers; `accepted` runs before anything is sent.
+/// Connects the transferred party with the far end of another leg of the transferring extension, immediately or when
+/// that far end answers; `accepted` runs before anything is sent.
 ///
 /// # Errors
-/// Why they are not joined.
+/// Why they are not connected.
 pub(super) fn join_far_ends(
     now: Now,
     consulted: Place,
@@ -445,5 +447,5 @@ pub(super) fn join_far_ends(
     Ok(())
 }
 
-/// Transfers in a chain of calls; a longer one is taken for a loop.
+/// Most transfers in a chain of calls; a longer chain is treated as a loop.
 pub(super) const TRANSFERS_MAX: u8 = 5;

@@ -37,7 +37,7 @@ pub(super) struct Registrations {
     timers: BTreeSet<(Instant, TrunkId)>,
     /// Which trunks this node registers with.
     homes: TrunkHomes,
-    /// Registrations that another node makes now, and when this one removes its own.
+    /// The trunks with which another node registers now, and when this node removes its own registration.
     moving: BTreeSet<(Instant, TrunkId)>,
     /// Whether all registrations are being removed because the engine stops.
     is_leaving: bool,
@@ -53,7 +53,7 @@ pub(super) struct RegisterContext<'a> {
     pub(super) outputs: &'a mut Outputs,
 }
 
-/// What a registration is made from.
+/// The parameters of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Login {
     /// The servers that REGISTERs are sent to, in the order to try, with those in their Request-URIs; at least one.
@@ -68,7 +68,7 @@ struct Login {
 struct Link {
     registrant: Registrant,
     login: Login,
-    /// Which server of the login is registered at.
+    /// The index of the server in use.
     at: usize,
     /// All REGISTERs of one registration have the same Call-ID and an increasing CSeq (RFC 3261 §10.2).
     call_id: String,
@@ -81,7 +81,7 @@ struct Link {
 }
 
 impl Registrations {
-    /// None yet; `is_member`: other nodes may register instead of this one.
+    /// Creates the state without registrations; `is_member`: other nodes may register instead of this one.
     pub(super) fn new(is_member: bool) -> Self {
         let homes = if is_member { TrunkHomes::Unknown } else { TrunkHomes::Alone };
         Registrations { homes, ..Registrations::default() }
@@ -146,7 +146,7 @@ impl Registrations {
         wanted.retain(|id, _| self.homes.is_ours(*id));
         for (id, login) in wanted {
             match self.links.get(&id) {
-                // It is made again by another Call-ID. If its removal is lost, the old binding expires by itself.
+                // It is created again with another Call-ID. If its removal is lost, the old binding expires by itself.
                 Some(link) if link.is_ending => self.remove(id),
                 Some(_) => continue,
                 None => {}
@@ -160,8 +160,8 @@ impl Registrations {
         }
     }
 
-    /// The nodes that may register have changed. Another node that is the home of a trunk now registers before this one
-    /// removes its registration, so that the carrier can call at every moment.
+    /// Applies new homes of trunks. If another node becomes the home of a trunk, it registers before this one
+    /// removes its registration, so that the carrier can call at any time.
     pub(super) fn share(
         &mut self,
         now: Now,
@@ -320,7 +320,7 @@ impl Registrations {
             match output {
                 registrant::Output::Lookup => {
                     let RegisterContext { trunks, ids, outputs, .. } = context;
-                    // The next server of the trunk may accept what the last one did not.
+                    // The next server of the trunk may accept the REGISTER that the last one refused.
                     link.at += usize::from(link.registrant.is_failing());
                     let waiter = (id, Waiter::Trunk(id));
                     let Some((server, _)) = link.server() else { return };
@@ -418,7 +418,7 @@ impl Registrations {
         };
         let extra = context.trunks.state.answer(id, challenge)?;
         link.sent = Some((to, true));
-        link.cseq += 1; // The repetition counts on by itself (RFC 3261 §22.2).
+        link.cseq += 1; // The repeated request increments its own CSeq (RFC 3261 §22.2).
         let out = context.trunks.flow_to(&link.server()?.0, to).ok()?;
         match context.ua.retry(now.instant, out, request, &extra) {
             Ok(Retried::Transaction(key)) => Some(key),
@@ -428,7 +428,7 @@ impl Registrations {
 }
 
 impl Link {
-    /// Returns the server that REGISTERs are sent to now, and the one in their Request-URI.
+    /// Returns the server that REGISTERs are sent to now, and the server in their Request-URI.
     fn server(&self) -> Option<&(TrunkAddress, TrunkAddress)> {
         self.login.servers.get(self.at % self.login.servers.len().max(1))
     }
@@ -449,7 +449,7 @@ impl Login {
     }
 }
 
-/// How long this node stays registered where another one registers now.
+/// How long this node stays registered after another node has become the trunk's home.
 const OVERLAP: Duration = Duration::from_secs(2);
 
 /// Returns the seconds that a trunk granted: the expiry of our own Contact, else the Expires header, else the

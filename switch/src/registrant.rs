@@ -38,7 +38,7 @@ enum State {
     Resting { until: Instant },
 }
 
-/// What happened to a registration.
+/// An event of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     /// The addresses of the trunk, in order.
@@ -69,7 +69,7 @@ pub(super) enum Output {
 }
 
 impl Registrant {
-    /// Creates a registration that starts at once; `rng` spreads refreshes and retries.
+    /// Creates a registration that starts immediately; `rng` spreads refreshes and retries.
     pub(super) fn new(now: Instant, rng: StdRng) -> Self {
         let mut registrant = Registrant {
             state: State::Gone,
@@ -205,7 +205,7 @@ impl Registrant {
         if matches!(self.state, State::Leaving { .. }) {
             return;
         }
-        // A REGISTER without a response yet may have been accepted all the same.
+        // A REGISTER without a response yet may still have been accepted.
         let asked = match self.state {
             State::Asking { to, .. } => Some(to),
             _ => None,

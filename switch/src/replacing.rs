@@ -1,7 +1,7 @@
-//! INVITE with Replaces: an extension's phone takes over the place of another in its call (RFC 3891).
+//! INVITE with Replaces: an extension's phone replaces another phone in its call (RFC 3891).
 //!
-//! Only an extension may do so, and only in calls of its organisation. The caller is answered for the party that the
-//! replaced phone talks to, then both are linked as after a transfer, and the replaced phone is hung up.
+//! Only an extension may do so, and only in calls of its organisation. The caller is answered with the terms of the
+//! replaced phone's peer, then both are linked as after a transfer, and the replaced phone is hung up.
 
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
@@ -23,7 +23,7 @@ use crate::transfers::{Place, Transfer, far_of};
 /// Reads Replaces; `None` without one.
 ///
 /// # Errors
-/// The refusal of a malformed or repeated one (RFC 3891 §3).
+/// The refusal of a malformed or repeated Replaces (RFC 3891 §3).
 fn replaces_of(request: &Request) -> Result<Option<Replaces>, Reply> {
     match request.header_all(Name::Replaces.as_str()).count() {
         0 => Ok(None),
@@ -35,7 +35,7 @@ fn replaces_of(request: &Request) -> Result<Option<Replaces>, Reply> {
     }
 }
 
-/// Takes an INVITE with Replaces; returns any other INVITE.
+/// Handles an INVITE with Replaces; returns any other INVITE.
 pub(super) fn replace(
     now: Now,
     sender: &Sender,
@@ -128,9 +128,9 @@ fn take_over(
 struct Replaced {
     place: Place,
     far: Place,
-    /// Whether the replaced phone still rings, and the new one answers in its place.
+    /// Whether the replaced phone still rings, and the new one answers instead.
     picks_up: bool,
-    /// What the other party negotiated or offers, and the codecs that it may use.
+    /// The terms that the other party negotiated or offers, and the codecs that it may use.
     settled: SessionDescription,
     policy: CodecPolicy,
 }
@@ -156,7 +156,7 @@ fn replaced(
         return Err(unknown());
     }
     if live.call.is_ringing() {
-        // An early dialog that the replaced phone began is not ours to accept.
+        // An early dialog begun by the replaced phone cannot be replaced (RFC 3891 §3).
         let offer = live.call.parties().offer_of_caller().filter(|_| place.1 != Party::Caller);
         let (settled, policy) = offer.ok_or_else(unknown)?;
         return Ok(Replaced { place, far: (place.0, Party::Caller), picks_up: true, settled, policy });

@@ -45,16 +45,16 @@ struct Plan<'a> {
     caller_id: Option<String>,
 }
 
-/// What follows when the calling party of a requested call has answered.
+/// The next step when the calling party of a requested call has answered.
 pub(super) enum Continued {
-    /// The call goes on at once: to a trunk, into a room, or to its end.
+    /// The call continues immediately: to a trunk, into a room, or to its end.
     Now { onward: Onward, goal: Option<Goal> },
     /// The target was placed by the dial plan of the calling extension.
     Placed(Box<Placement>),
 }
 
 impl<'a> Requester<'a> {
-    /// Makes every check of a request.
+    /// Performs every check of a request.
     ///
     /// # Errors
     /// Why its call would not be placed.
@@ -158,7 +158,7 @@ impl<'a> Requester<'a> {
         })
     }
 
-    /// Returns what follows when the calling party has answered.
+    /// Returns the next step when the calling party has answered.
     pub(super) fn go_on(&mut self, now: Now, facts: &Facts, target: RequestedTarget) -> Continued {
         let onward = match target {
             RequestedTarget::Extension => return self.call_extension(now, facts),
@@ -190,7 +190,7 @@ impl<'a> Requester<'a> {
         }
     }
 
-    /// Makes every check of a request, and names every field that is wrong.
+    /// Performs every check of a request, and reports every wrong field.
     fn plan(
         &mut self,
         now: Now,
@@ -226,7 +226,7 @@ impl<'a> Requester<'a> {
         Ok(Plan { from, bindings, aor, organisation, target, number, caller_id })
     }
 
-    /// Returns what is wrong with the fields that the directory and the credit of an organisation judge.
+    /// Returns the problems of the fields that are checked against the directory and the organisation's credit.
     pub(super) fn wrong_fields(
         &mut self,
         now: Now,
@@ -299,7 +299,7 @@ impl<'a> Requester<'a> {
     }
 }
 
-/// Puts the program's text on the record of a call that it requested.
+/// Adds the program's text to the record of a call that it requested.
 pub(super) fn refer_to(live: Option<&LiveCall>, record: &mut Cdr) {
     let request = live.and_then(|live| live.request.as_ref());
     record.reference = request.and_then(|request| request.reference.clone());

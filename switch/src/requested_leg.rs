@@ -1,9 +1,9 @@
 //! The calling party of a call that a program requested: it is rung first, and the target is called when it has
 //! answered.
 //!
-//! Its media are negotiated before the target is known. The target is offered what the calling party took, and what
-//! we can transcode to; the calling party is not asked again. While it waits for the target it negotiates with us
-//! alone.
+//! Its media are negotiated before the target is called. The target is offered the codecs of the calling party and
+//! those that we can transcode to; the calling party gets no new offer. While it waits for the target, it negotiates
+//! only with us.
 
 use std::time::Instant;
 
@@ -55,7 +55,7 @@ fn answer_alone(caller: &mut Caller, offer: Option<SessionDescription>) -> Resul
     result
 }
 
-/// Returns what the caller's audio and that of the target have in common, or can be transcoded to. The caller has
+/// Returns the terms that the caller's audio and the target's have in common, or can be transcoded to. The caller has
 /// its answer already.
 pub(super) fn common_terms(caller: &Caller, heard: &SessionDescription) -> Option<SessionDescription> {
     let offered = caller.offer.as_ref()?;

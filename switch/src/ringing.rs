@@ -1,4 +1,4 @@
-//! How a call finds an answer: forks that ring at once, or attempts in turn (RFC 3261 §16.7).
+//! Ringing of a call's targets: forks that ring at the same time, or attempts in turn (RFC 3261 §16.7).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -29,9 +29,9 @@ pub(super) struct Ringing {
     in_turn: bool,
     /// The codecs offered to every fork.
     callee_policy: CodecPolicy,
-    /// Whether every fork has SRTP.
+    /// The SRTP rule of every fork.
     callee_srtp: SrtpRule,
-    /// The addresses of forks that ring at once and have no port yet; the first one's was requested.
+    /// The addresses of parallel forks without a port; the port of the first one was requested.
     unopened: VecDeque<CalleeAt>,
     /// The attempt whose port was requested.
     attempt: Option<Attempt>,
@@ -39,7 +39,7 @@ pub(super) struct Ringing {
     forwards: Forwards,
     /// The result of the forks while the call may still be forwarded.
     result: Option<u16>,
-    /// When forks that sent no response stop to delay the result of the others; only for several at once.
+    /// When forks that sent no response no longer delay the result of the others; only for several parallel forks.
     pub(super) asks_at: Option<Instant>,
 }
 
@@ -66,7 +66,7 @@ impl Ringing {
     /// call cannot begin.
     pub(super) fn begin(&mut self, parties: &mut Parties, now: Instant, callees: Callees) {
         parties.state = State::Ringing { deadline: self.deadline(parties, now), early: None };
-        // The calling party of a requested call has its answer.
+        // The calling party of a requested call has its answer already.
         if parties.requested.is_none()
             && let Near::Party(caller) = &mut parties.near
             && let Some(offer) = caller.offer.clone()
@@ -80,7 +80,7 @@ impl Ringing {
         self.ring_all(parties, now, callees);
     }
 
-    /// Returns when the forks have rung for long enough.
+    /// Returns the end of the ringing time.
     fn deadline(&self, parties: &Parties, now: Instant) -> Instant {
         let ring = parties.limits.ring;
         now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring))
@@ -98,7 +98,7 @@ impl Ringing {
         }
     }
 
-    /// Requests the port of the next fork that rings at once.
+    /// Requests the port of the next parallel fork.
     fn open_next(&mut self, parties: &mut Parties) {
         match self.unopened.front() {
             Some(target) => {
@@ -122,7 +122,7 @@ impl Ringing {
         port: Option<Port>,
     ) {
         if !parties.is_ringing() {
-            // The call was decided meanwhile.
+            // The call was answered or has failed meanwhile.
             let ids = port.iter().flat_map(Port::ids);
             return parties.outputs.extend(ids.map(|id| Output::Media(id, MediaCommand::Close)));
         }
@@ -139,7 +139,7 @@ impl Ringing {
                 Ok(()) => self.open_next(parties),
                 Err(status) => parties.refuse(status),
             },
-            // Ring those that have a port.
+            // Ring only the forks that have a port.
             None => {
                 self.unopened.clear();
                 self.open_next(parties);
@@ -240,7 +240,7 @@ impl Ringing {
         if let (Some(rang), State::Ringing { deadline, .. }) =
             (self.forwards.no_answer.take(), &mut parties.state)
         {
-            // If the call cannot be forwarded, the phones ring on.
+            // If the call cannot be forwarded, the phones continue to ring.
             *deadline = now + parties.limits.ring.saturating_sub(rang);
             return parties.push(Output::Redirected(ForwardReason::NoAnswer));
         }
@@ -258,7 +258,7 @@ impl Ringing {
         answer: Option<SessionDescription>,
     ) {
         let State::Ringing { early, .. } = &mut parties.state else {
-            return; // A provisional response after the call was decided changes nothing.
+            return; // Too late: the call was answered or has failed.
         };
         let Some(fork) = parties.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
             return;
@@ -311,7 +311,7 @@ impl Ringing {
             parties.push(Output::Bye(Party::Callee(place), HangupCause::LoseRace));
             return;
         }
-        // The session was changed since the answer of the provisional response, which the 2xx may only repeat.
+        // The session was changed after the answer in a provisional response; the 2xx may only repeat that answer.
         let is_settled = parties.settled_early && parties.early() == Some(place);
         let Some(fork) = parties.forks.get_mut(place) else { return };
         let answer = answer.filter(|_| !is_settled);
@@ -347,7 +347,7 @@ impl Ringing {
         ending.await_journal(parties, now, reply);
     }
 
-    /// Handles the answer of a party of another call in the place of the ringing forks.
+    /// Handles the answer of a party of another call instead of the ringing forks.
     pub(super) fn picked_up(
         &mut self,
         parties: &mut Parties,
@@ -397,7 +397,7 @@ impl Ringing {
         self.ring_all(parties, now, callees);
     }
 
-    /// Cancels the forks that still ring: the call goes elsewhere.
+    /// Cancels the forks that still ring, because the call is forwarded.
     fn leave_forks(&mut self, parties: &mut Parties, facts: Facts) {
         let reason = facts.forwarded.as_ref().map(|forwarded| forwarded.reason);
         parties.facts = facts;
@@ -425,7 +425,7 @@ impl Ringing {
         }
         self.leave_forks(parties, facts);
         if parties.waits_for_target() {
-            // The calling party of a requested call has its answer.
+            // The calling party of a requested call has its answer already.
             return ending.await_journal(parties, now, None);
         }
         if let Err(status) = take_for_a_room(parties, ending, now) {
@@ -453,7 +453,7 @@ impl Ringing {
         self.give_up_on_forks(parties, ending, now, 488);
     }
 
-    /// Handles the end of a fork with `status`; `response` is the status that it really sent, if any, and
+    /// Handles the end of a fork with `status`; `response` is the status that it actually sent, if any, and
     /// the cause of that response.
     pub(super) fn failed(
         &mut self,
@@ -469,7 +469,7 @@ impl Ringing {
         parties.release(Party::Callee(place));
         let State::Ringing { early, .. } = parties.state else { return };
         if was != ForkState::Ringing {
-            return; // The 487 to our own CANCEL says nothing about the far end.
+            return; // The 487 to our own CANCEL is no result of the far end.
         }
         let preferred = |before: Option<u16>, new: u16| before.map_or(new, |before| better(before, new));
         ending.far.reply = Some(preferred(ending.far.reply, status));
@@ -514,14 +514,14 @@ impl Ringing {
         }
     }
 
-    /// The status for the caller when the forks have ended with `status`. Phones that the network refused are not there,
-    /// as those of a node that is gone.
+    /// The status for the caller when the forks have ended with `status`. Phones that the network refused, for example
+    /// those of a lost node, count as not registered.
     fn status_for_caller(&self, ending: &Ending, status: u16) -> u16 {
         let is_unreachable = status == 503 && ending.far.status.is_none() && !self.in_turn;
         if is_unreachable { 480 } else { refusal(status) }
     }
 
-    /// Asks which forks have sent no response at all, once it is time.
+    /// Queries which forks have sent no response at all, when that is due.
     pub(super) fn ask_heard(&mut self, parties: &mut Parties, now: Instant) {
         if self.asks_at.is_none_or(|at| at > now) {
             return;
@@ -534,7 +534,7 @@ impl Ringing {
         }
     }
 
-    /// Handles a fork that has sent no response: a phone that is gone must not delay the result of the others.
+    /// Handles a fork that has sent no response: an unreachable phone must not delay the result of the others.
     pub(super) fn unheard(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant, place: usize) {
         if !parties.is_ringing() {
             return;
@@ -560,7 +560,7 @@ impl Ringing {
     }
 
     /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
-    /// offer. `form` is that of the fork's party.
+    /// offer. `form` is the key form of the fork's party.
     fn answer_for_caller(
         &mut self,
         parties: &mut Parties,
@@ -579,7 +579,7 @@ impl Ringing {
             // sends.
             let mut codecs = caller.leg.policy.apply(&audio.codecs);
             if codecs.iter().all(Codec::is_auxiliary) {
-                // The caller may use no codec that the callee took, so it is offered what we can transcode
+                // The caller may use none of the callee's codecs, so it is offered those that we can transcode
                 // to.
                 codecs = offer_unasked(&CodecPolicy::ANY, &caller.leg.policy);
                 codecs.retain(media_plan::is_mixable);
@@ -610,7 +610,7 @@ fn with_video(fork: &Leg, offered: &SessionDescription, mut offer: SessionDescri
     offer
 }
 
-/// Returns how the party of a fork has keys without telephone events.
+/// Returns the form of a fork's keys without telephone events.
 fn fork_key_form(parties: &Parties, place: usize) -> KeyForm {
     parties.forks.get(place).map_or(KeyForm::Unknown, |fork| fork.leg.key_form())
 }
@@ -620,6 +620,6 @@ fn is_decided(parties: &Parties) -> bool {
     parties.forks.iter().all(|fork| fork.state == ForkState::Ended || fork.is_silent)
 }
 
-/// How long a phone may send no response while others of the extension ring: enough to lose three INVITEs over UDP
-/// (RFC 3261 §17.1.1.2: at 0, 0.5, 1.5 and 3.5 seconds).
+/// How long a phone may send no response while others of the extension ring: long enough for three lost INVITEs over
+/// UDP (RFC 3261 §17.1.1.2: sent at 0, 0.5, 1.5 and 3.5 seconds).
 const SILENT_AFTER: Duration = Duration::from_secs(4);

@@ -1,7 +1,7 @@
-//! Rooms that this node hands over to another one, and callers who have keyed the number of a room that lives elsewhere.
+//! Rooms that this node hands over to another one, and callers who keyed the number of a room that another node owns.
 //!
-//! The next node gets the state of the room first, and then owns it. The members stay in the room here until that node has
-//! answered for each of them, so that no one hears silence. What is not moved in time is ended here.
+//! The next node first gets the state of the room, and then owns it. Each member stays in the room here until that node
+//! has answered its call, so that no member hears silence. Members that are not moved in time are hung up.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub(super) struct Handovers(Vec<Handover>);
 
 struct Handover {
     room: RoomId,
-    /// When it is ended, if no node owns it or members are left.
+    /// When the room is ended, if no node owns it or members are left.
     until: Instant,
 }
 
@@ -37,18 +37,18 @@ impl Handovers {
         self.0.iter().any(|handover| handover.room == room)
     }
 
-    /// When the time of one is over.
+    /// When the next handover times out.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.0.iter().map(|handover| handover.until).min()
     }
 
-    /// Forgets the rooms that have no members here any more.
+    /// Forgets the rooms that no longer have members here.
     pub(super) fn keep_live(&mut self, control: &CallControl) {
         self.0.retain(|handover| control.conferences.rooms.members_in(handover.room.into()) > 0);
     }
 
-    /// Begins to hand over a room that lives here; returns its state. `None` for a room that has no members or is being handed
-    /// over.
+    /// Begins to hand over a room that this node owns; returns its state. `None` for a room that has no members or is
+    /// being handed over.
     pub(super) fn begin(
         &mut self,
         now: Now,
@@ -72,7 +72,7 @@ impl Handovers {
         Some(state)
     }
 
-    /// Keeps a room: no node takes it, or this one owns it again.
+    /// Keeps a room, because no node accepts it or this node owns it again.
     pub(super) fn keep(&mut self, now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
         let before = self.0.len();
         self.0.retain(|handover| handover.room != room);
@@ -82,31 +82,31 @@ impl Handovers {
         }
     }
 
-    /// Moves the members of a room to its next node. Those who came by another node are moved by that one.
+    /// Moves the members of a room to its next node. Another node moves the members who are connected through it.
     pub(super) fn owned(&mut self, now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
         let handover = self.0.iter_mut().find(|handover| handover.room == room);
         handover.into_iter().for_each(|handover| handover.until = now.instant + MOVED_WITHIN);
         for leg in control.conferences.rooms.legs_in(room.into()) {
             let seat = Some(seat_of(leg, control, shared));
             if !has_come_by_node(leg, control) {
-                // One that cannot be moved now is hung up when the time of the handover is over.
+                // A member that cannot be moved now is hung up when the handover times out.
                 let _ = join(now, leg, room, seat, control, shared);
             }
         }
     }
 
-    /// Ends the rooms whose handover takes too long; returns how many of them no node owns.
+    /// Ends the rooms whose handover timed out; returns how many of them no other node owns.
     pub(super) fn timeout(&mut self, now: Now, control: &mut CallControl, shared: &Shared) -> usize {
         let late: Vec<Handover> = self.0.extract_if(.., |handover| handover.until <= now.instant).collect();
         for Handover { room, .. } in &late {
-            // Refused when the last member has gone.
+            // Refused when the last member has left.
             let _ = conference_commands::control(&mut control.conferences, now, (*room).into(), Control::End);
         }
         late.iter().filter(|handover| shared.rooms.there(handover.room).is_none()).count()
     }
 }
 
-/// The name of a member's seat for the next node: the Call-ID by which another node joined it, or its leg.
+/// The name of a member's seat for the next node: the Call-ID of the node that connected it, or its leg id.
 fn seat_of(leg: LegId, control: &CallControl, shared: &Shared) -> String {
     let key = control.conferences.place_of(leg).filter(|_| has_come_by_node(leg, control));
     let key = key.and_then(|(call, party)| control.calls.key_of(call, party));
@@ -120,7 +120,7 @@ fn has_come_by_node(leg: LegId, control: &CallControl) -> bool {
     live.is_some_and(|live| live.call.facts().transport == Transport::Node)
 }
 
-/// Joins the party of a leg, which belongs to the rooms here, to the node of a room; returns whether that has begun.
+/// Connects the party of a leg that belongs to the rooms here to the node of a room; returns whether that has begun.
 fn join(
     now: Now,
     leg: LegId,
@@ -136,25 +136,25 @@ fn join(
     room_moves::move_seated(now, place, joined, control, shared).is_some()
 }
 
-/// Takes the next caller who has keyed a room; returns whether there was one.
+/// Handles the next caller who keyed a room; returns whether there was one.
 pub(super) fn seek(now: Now, control: &mut CallControl, shared: &mut Shared) -> bool {
     let Some((leg, room)) = control.conferences.seekers.pop_front() else { return false };
     find(now, leg, room, control, shared);
     true
 }
 
-/// Joins those who have keyed a room to its node, which is known now.
+/// Connects the callers who keyed a room to its node, which has been found.
 pub(super) fn found(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     for leg in control.conferences.rooms.seekers(room) {
         find(now, leg, room, control, shared);
     }
 }
 
-/// Lets a caller into a room that is here, or joins it to the room's node; one whose room has no node waits.
+/// Admits a caller to a room of this node, or connects it to the room's node. A caller whose room has no node waits.
 fn find(now: Now, leg: LegId, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     let found = match shared.rooms.owner(room) {
         RoomOwner::Here(_) => Sought::Here,
-        // A call that is under way decides.
+        // The call to the room's node is in progress; its result decides.
         RoomOwner::There { .. } if is_moving(leg, control) => return,
         RoomOwner::There { .. } => match join(now, leg, room, None, control, shared) {
             true => Sought::Elsewhere,
@@ -169,14 +169,14 @@ fn is_moving(leg: LegId, control: &CallControl) -> bool {
     control.conferences.place_of(leg).is_some_and(|place| control.transfers.is_of(place))
 }
 
-/// Hands over the rooms that are live here although another node owns them, as after a call that was answered for the room
-/// while the room began there: their members are joined to that node, and asked for the PIN.
+/// Hands over the rooms that are live here although another node owns them, for example after a call was answered for
+/// the room while the room opened there. Their members are connected to that node, and asked for the PIN.
 pub(super) fn reconcile(now: Now, handovers: &mut Handovers, control: &mut CallControl, shared: &mut Shared) {
     let rooms = control.conferences.rooms.live_ids().filter(|room| shared.rooms.there(*room).is_some());
     let rooms: Vec<RoomId> = rooms.collect();
     for room in rooms {
         if !handovers.has(room) {
-            // Nothing of its state goes to the other node, where the room has its own.
+            // The state is not sent: the room has its own state at the other node.
             let _ = control.conferences.rooms.let_go(now, room, |leg| leg.to_string());
             handovers.0.push(Handover { room, until: now.instant + MOVED_WITHIN });
             handovers.owned(now, room, control, shared);
@@ -184,13 +184,13 @@ pub(super) fn reconcile(now: Now, handovers: &mut Handovers, control: &mut CallC
     }
 }
 
-/// Names the room in controls.
+/// Whether a room, by its name in controls, is being handed over.
 pub(super) fn is_handed_over(handovers: &Handovers, room: RoomName) -> bool {
     room.room_id().is_some_and(|room| handovers.has(room))
 }
 
-/// How long a room may have no owner while it is handed over: less than the lease that is left, after which another node may
-/// own it.
+/// How long a room may have no owner while it is handed over: less than the rest of the lease, after which another
+/// node may own it.
 const OWNED_WITHIN: Duration = Duration::from_secs(2);
-/// How long the members may take to be joined to the next node, with the lease of one that dies.
+/// How long the connection of the members to the next node may take, including the lease of a node that fails.
 const MOVED_WITHIN: Duration = Duration::from_secs(6);

@@ -1,5 +1,5 @@
-//! Parties of live calls who are moved to a room at another node: a call to that node takes the place of their other party, or
-//! of their seat here.
+//! Parties of live calls who are moved to a room at another node: a call to that node replaces their peer, or their
+//! seat here.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::room_places::Joined;
 use crate::shared::Shared;
 use crate::transfers::{GONE, Place, Transfer, cause_of, far_of, is_there};
 
-/// Places the call that takes the place of the party `by` of a call; the other one is moved, and is hung up if the call fails.
-/// `None` for a party that cannot be moved, and when the room is at no other node.
+/// Places the call that replaces the party `by` of a call. The other party is moved, and is hung up if the call fails.
+/// `None` for a party that cannot be moved, and when no other node owns the room.
 pub(super) fn move_there(
     now: Now,
     by: Place,
@@ -30,7 +30,7 @@ pub(super) fn move_there(
     shared: &mut Shared,
 ) -> Option<CallId> {
     let new = move_from(now, by, joined, control, shared)?;
-    // The other party waits for the room alone, as after a transfer whose sender has hung up.
+    // The other party waits for the room alone, as during a transfer whose sender has hung up.
     if let Some(leg) = control.calls.key_of(by.0, by.1) {
         control.calls.remove_leg(leg);
         shared.ua.hang_up(now.instant, leg);
@@ -39,7 +39,7 @@ pub(super) fn move_there(
     Some(new)
 }
 
-/// Does the same, but the party `by` stays until the room's node has answered, and after it if the call fails.
+/// Does the same, but the party `by` stays until the room's node has answered, and stays connected if the call fails.
 pub(super) fn move_from(
     now: Now,
     by: Place,
@@ -53,7 +53,7 @@ pub(super) fn move_from(
     Some(new)
 }
 
-/// Places the call for a party that has a seat here, or talks to the other party of its call, until the room's node has
+/// Places the call for a party that keeps its seat here, or stays connected with its peer, until the room's node has
 /// answered.
 pub(super) fn move_seated(
     now: Now,
@@ -65,12 +65,12 @@ pub(super) fn move_seated(
     call_node(now, seated, (seated.0, GONE), joined, control, shared)
 }
 
-/// Ends the calls to the node of a room for the parties of a call who still talk to each other.
+/// Ends the calls to the node of a room for the parties of a call that are still connected with each other.
 pub(super) fn give_up(call: CallId, control: &mut CallControl) {
     control.transfers.give_up_rooms(call);
 }
 
-/// Handles a call to the node of a room that has failed. A party that has a seat or another party still keeps it.
+/// Handles the failure of a call to the node of a room. A party that still has a seat or a peer keeps it.
 pub(super) fn failed(
     now: Now,
     transfer: &Transfer,
@@ -96,7 +96,7 @@ pub(super) fn failed(
     }
 }
 
-/// The party as it is named to other nodes: the extension, or the trunk that it calls by or is called by.
+/// The identity of a party for other nodes: its extension, or the trunk of its call.
 pub(super) fn sender_of(control: &CallControl, (call, party): Place) -> Option<Sender> {
     let live = control.calls.get(call)?;
     if let Some(extension) = live.identity_of(party)?.extension {
@@ -106,7 +106,7 @@ pub(super) fn sender_of(control: &CallControl, (call, party): Place) -> Option<S
     live.call.facts().trunk.or_else(called).map(Sender::Trunk)
 }
 
-/// Places the call to the node of a room for a party of an answered call; the leg `by` is hung up when it is answered.
+/// Places the call to the node of a room for a party of an answered call; the leg `by` is hung up at the answer.
 fn call_node(
     now: Now,
     moved: Place,
@@ -187,7 +187,8 @@ pub(super) fn cancel(now: Now, room: RoomId, control: &mut CallControl, shared: 
     }
 }
 
-/// Seats the party that a call to the node of a room was placed for: the room is here now. Returns whether it has one.
+/// Seats the party for which a call to the node of a room was placed, because this node now owns the room. Returns
+/// whether the call has such a party.
 pub(super) fn seat_linked(
     now: Now,
     (call, callee): (CallId, usize),
@@ -211,5 +212,5 @@ pub(super) fn seat_linked(
     true
 }
 
-/// How long the node of a room may take to answer for a party.
+/// How long the node of a room may take to answer the call for a party.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);

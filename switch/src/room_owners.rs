@@ -1,6 +1,6 @@
-//! Rooms in a cluster: a room lives at one node, its owner, and callers at the others are joined to it there.
+//! Rooms in a cluster: each room is at one node, its owner. Callers at the other nodes are connected to the owner.
 //!
-//! A caller waits, unanswered, until the owner of the room is known. A node on its own owns every room.
+//! A caller waits, unanswered, until the owner of the room is known. A single node owns every room.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ use crate::shared::Shared;
 pub(super) struct RoomOwners {
     /// *Bounds*: [`WAITING_MAX`], and [`WAITING_OF_ORGANISATION_MAX`] of one organisation.
     waiting: Vec<Waiting>,
-    /// Rooms that were ended because no node owned them, since they were last counted.
+    /// Number of rooms ended because no node owned them, since the last query.
     lost: usize,
     /// The rooms that are handed over to other nodes.
     pub(super) handovers: Handovers,
@@ -48,18 +48,18 @@ struct Waiting {
     caller: RoomCaller,
 }
 
-/// A caller who has dialled a number, maybe that of a room.
+/// A caller who has dialled a number, possibly that of a room.
 pub(super) struct RoomCaller {
     pub(super) sender: Sender,
     pub(super) dialled: String,
-    /// What another node asserts that joins the caller to this one.
+    /// The assertion of another node that connects the caller to this one.
     pub(super) entry: Option<NodeEntry>,
     pub(super) invitation: Invitation,
     pub(super) placement: Placement,
 }
 
 impl RoomOwners {
-    /// When a caller has waited long enough.
+    /// When the next wait of a caller, or the next handover, times out.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.waiting.iter().map(|waiting| waiting.until).chain(self.handovers.next_timeout()).min()
     }
@@ -72,7 +72,7 @@ impl RoomOwners {
     }
 }
 
-/// Begins the call of an INVITE that may be placed: into a room at its owner, or onward.
+/// Begins the call of an admitted INVITE: to a room at its owner, or to another target.
 pub(super) fn begin(
     now: Now,
     mut caller: RoomCaller,
@@ -82,7 +82,7 @@ pub(super) fn begin(
 ) {
     if let Some(entry) = &caller.entry {
         let Placement { facts, caller_policy, srtp, .. } = &mut caller.placement;
-        // The node of the caller has settled codecs and encryption, and has the call's own record.
+        // The node of the caller has negotiated codecs and encryption, and writes the call's record.
         (facts.transport, *caller_policy, srtp.0) = (Transport::Node, CodecPolicy::ANY, SrtpRule::Off);
         if !matches!(&caller.placement.onward, Onward::Room(Goal::Room(room)) if *room == entry.room) {
             return refuse(now, caller, control, shared);
@@ -94,10 +94,10 @@ pub(super) fn begin(
     };
     let claimed = caller.entry.as_ref().map(|entry| entry.fence);
     match (shared.rooms.owner(room), claimed) {
-        // The other node knows of a later owner.
+        // The other node has seen a later owner.
         (RoomOwner::Here(fence), Some(claimed)) if claimed > fence => refuse(now, caller, control, shared),
         (RoomOwner::Here(_), _) => start(now, caller, control, shared),
-        // The other node knows of a later owner, which may be this one in a moment.
+        // The other node has seen a later owner. It may be this node, which is not notified yet.
         (RoomOwner::There { fence, .. }, Some(claimed))
             if claimed > fence && owners.may_wait(caller.placement.facts.organisation) =>
         {
@@ -112,14 +112,14 @@ pub(super) fn begin(
     }
 }
 
-/// Refuses callers whose room has no owner in time, and ends rooms whose handover takes too long.
+/// Refuses callers whose room has no owner in time, and ends rooms whose handover timed out.
 pub(super) fn timeout(now: Now, owners: &mut RoomOwners, control: &mut CallControl, shared: &mut Shared) {
     let late: Vec<Waiting> = owners.waiting.extract_if(.., |waiting| waiting.until <= now.instant).collect();
     late.into_iter().for_each(|waiting| refuse(now, waiting.caller, control, shared));
     owners.lost += owners.handovers.timeout(now, control, shared);
 }
 
-/// The rooms that are live here, that callers wait for, or whose callers here have lost their owner.
+/// The rooms that are live here, that callers wait for, or whose owner is lost while callers here are connected to it.
 pub(super) fn wanted(
     now: Now,
     owners: &mut RoomOwners,
@@ -132,7 +132,7 @@ pub(super) fn wanted(
     go_on(now, control, shared);
     let (lost, directory) = (shared.rooms.lost(), &shared.directory);
     let waiting = owners.waiting.iter().map(|waiting| waiting.room);
-    // Callers who are asked for their PIN, too: their room is not live yet.
+    // Include callers who are asked for their PIN: their room is not live yet.
     let seats = control.conferences.seats.values();
     let entering = seats.filter_map(|seat| match control.calls.get(seat.call)?.goal {
         Some(Goal::Room(room)) => Some(room),
@@ -145,7 +145,8 @@ pub(super) fn wanted(
     WantedRooms(rooms.collect())
 }
 
-/// Takes new owners: callers who waited go on, and a room that this node owns no longer ends.
+/// Applies new owners: waiting callers continue, and a room that this node no longer owns ends. Returns the number of
+/// rooms lost.
 pub(super) fn replace(
     now: Now,
     changes: Vec<(RoomId, RoomOwner)>,
@@ -160,9 +161,9 @@ pub(super) fn replace(
         let was_here = matches!(before, Some(RoomOwner::Here(_)));
         let is_handed_over = owners.handovers.has(room);
         if was_here && !is_handed_over && !matches!(owner, RoomOwner::Here(_)) {
-            // Members hear that the conference is over. Another node may own it in a moment.
+            // Members hear that the conference is over. Another node may own it soon.
             lost += 1;
-            // Refused for a room that is not live here any more.
+            // Refused for a room that is no longer live here.
             let _ = conference_commands::control(&mut control.conferences, now, room.into(), Control::End);
         }
         match owner {
@@ -175,7 +176,7 @@ pub(super) fn replace(
                 go_on(now, control, shared);
             }
             RoomOwner::There { .. } if before == Some(RoomOwner::Lost) => follow(now, room, control, shared),
-            // Those who are joined to an earlier owner go with the room.
+            // Callers who are connected to an earlier owner follow the room.
             RoomOwner::There { .. } => go_on(now, control, shared),
             RoomOwner::Lost | RoomOwner::Unowned => {}
         }
@@ -189,7 +190,7 @@ pub(super) fn replace(
     lost
 }
 
-/// Seats the callers here who were joined to an owner that is gone: the room is here now.
+/// Seats the callers here who were connected to the former owner, because this node now owns the room.
 fn rejoin(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     for (call, joined) in shared.rooms.take_joined(room) {
         let seat = seat_there(call, control, shared);
@@ -214,7 +215,7 @@ fn rejoin(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared
     }
 }
 
-/// Joins the callers here who were joined to an earlier owner to the present one. A caller for whom that fails is hung up.
+/// Connects the callers here from an earlier, lost owner to the present one. A caller for whom that fails is hung up.
 fn follow(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     for (call, joined) in shared.rooms.take_joined(room) {
         let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());
@@ -226,27 +227,27 @@ fn follow(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared
     }
 }
 
-/// Joins the callers here who are joined to a node that has handed their room over to another one. Each stays at the former
-/// node until the next one has answered for it, and is tried again if that fails.
+/// Connects the callers here from a node that has handed their room over to the next one. Each caller stays at the
+/// former node until the next one has answered; a failed attempt is repeated.
 fn go_on(now: Now, control: &mut CallControl, shared: &mut Shared) {
     for (call, joined) in shared.rooms.outdated(now.instant) {
         let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());
-        // One that has not been answered yet goes on when it is.
+        // A call that is not answered yet is moved after its answer.
         let Some(callee) = callee else { continue };
         let joined = joined.with_seat(seat_there(call, control, shared));
-        // One that cannot be moved in time is hung up by the former node.
+        // A caller that cannot be moved in time is hung up by the former node.
         let _ = room_moves::move_from(now, (call, Party::Callee(callee)), joined, control, shared);
     }
 }
 
-/// The name of the seat that the callee of a call has at another node: the Call-ID of our INVITE.
+/// The name of a call's seat at another node: the Call-ID of our INVITE.
 fn seat_there(call: CallId, control: &CallControl, shared: &Shared) -> Option<String> {
     let callee = control.calls.get(call)?.call.parties().callee()?;
     let leg = control.calls.key_of(call, Party::Callee(callee))?;
     shared.ua.call_id(leg).map(str::to_owned)
 }
 
-/// Whether a call is joined to a room at another node, or about to be.
+/// Whether a call is connected to a room at another node, or will be.
 fn is_joined(live: &LiveCall) -> bool {
     let parties = live.call.parties();
     let callee = parties.callee().map(Party::Callee);
@@ -254,7 +255,7 @@ fn is_joined(live: &LiveCall) -> bool {
     !live.call.has_ended() && is_open
 }
 
-/// Joins a caller to a room at another node, by a call to that node.
+/// Connects a caller to a room at another node, by a call to that node.
 fn join(now: Now, mut caller: RoomCaller, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     let joined = Joined::new(room, caller.sender.clone(), caller.dialled.clone());
     let Shared { rooms, ids, directory, .. } = &mut *shared;
@@ -270,7 +271,7 @@ fn join(now: Now, mut caller: RoomCaller, room: RoomId, control: &mut CallContro
     }
 }
 
-/// Begins the call as it is placed, unless its caller is gone.
+/// Begins the call as placed, unless its caller has hung up.
 fn start(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut Shared) {
     let RoomCaller { invitation, placement, entry, .. } = caller;
     let call = placement.facts.call;
@@ -298,9 +299,9 @@ fn refuse(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut 
     control.refuse(now, &caller.invitation.key, refused, shared);
 }
 
-/// How long a caller waits for the owner of a room: the lease of one that died, and a moment.
+/// How long a caller waits for the owner of a room: the lease of a failed node, plus a margin.
 const WAITS_FOR: Duration = Duration::from_secs(5);
-/// Callers who wait at the same time.
+/// Most callers who wait at the same time.
 const WAITING_MAX: usize = 1_000;
-/// Those of one organisation: the callers of one do not keep those of others from waiting.
+/// Most waiting callers of one organisation, so that its callers do not use up the places of others.
 const WAITING_OF_ORGANISATION_MAX: usize = WAITING_MAX / 4;

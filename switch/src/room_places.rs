@@ -1,4 +1,4 @@
-//! Where rooms live among the nodes of a cluster, and the calls here that are joined to a room at another one.
+//! The owners of rooms among the nodes of a cluster, and the calls here that are connected to a room at another node.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,37 +16,37 @@ use crate::node_entry::{NodeEntries, NodeEntry, host_of};
 use crate::room_owner::RoomOwner;
 use crate::routing::Directory;
 
-/// The owners of rooms, and the calls that are joined to one at another node.
+/// The owners of rooms, and the calls that are connected to an owner at another node.
 #[derive(Default)]
 pub(super) struct RoomPlaces {
-    /// `None` for a node on its own.
+    /// `None` for a single node.
     entries: Option<NodeEntries>,
     owners: HashMap<RoomId, RoomOwner>,
     /// *Bounds*: the number of calls.
     joined: HashMap<CallId, Joined>,
 }
 
-/// A caller who is joined to the owner of a room.
+/// A caller who is connected to the owner of a room.
 #[derive(Clone)]
 pub(super) struct Joined {
     pub(super) room: RoomId,
     pub(super) sender: Sender,
     pub(super) dialled: String,
-    /// The seat that the party had at the node which has handed the room over.
+    /// The party's seat at the node that has handed the room over.
     pub(super) seat: Option<String>,
-    /// The fence of the owner that it is joined to.
+    /// The fence of the owner that it is connected to.
     fence: u64,
-    /// When it is tried again to join it to a later owner.
+    /// When the next attempt to connect it to a later owner may begin.
     again: Option<Instant>,
 }
 
 impl Joined {
-    /// A caller who dials a room by its number, or by one that leads to it.
+    /// A caller who dials a room by its number, or by a phone number that leads to it.
     pub(super) fn new(room: RoomId, sender: Sender, dialled: String) -> Self {
         Joined { room, sender, dialled, seat: None, fence: 0, again: None }
     }
 
-    /// The same with the seat that it had.
+    /// Sets the caller's former seat.
     pub(super) fn with_seat(self, seat: Option<String>) -> Self {
         Joined { seat, ..self }
     }
@@ -70,7 +70,7 @@ impl RoomPlaces {
         self.entries.is_some()
     }
 
-    /// What an INVITE of another node asserts.
+    /// The assertion in an INVITE of another node.
     pub(super) fn entry_of(&self, flow: &Flow, request: &Request) -> Option<NodeEntry> {
         self.entries.as_ref()?.read(flow, request)
     }
@@ -79,7 +79,7 @@ impl RoomPlaces {
         self.owners.get(&room).copied().unwrap_or(RoomOwner::Unowned)
     }
 
-    /// The owner of a room that lives at another node.
+    /// The owner of a room, if it is another node.
     pub(super) fn there(&self, room: RoomId) -> Option<OwnerThere> {
         match self.owner(room) {
             RoomOwner::There { fence, way, address } => Some(OwnerThere { fence, way, address }),
@@ -87,7 +87,7 @@ impl RoomPlaces {
         }
     }
 
-    /// Sets the owner of a room; returns the one before.
+    /// Sets the owner of a room; returns the former owner.
     pub(super) fn set(&mut self, room: RoomId, owner: RoomOwner) -> Option<RoomOwner> {
         match owner {
             RoomOwner::Lost if !self.joined.values().any(|joined| joined.room == room) => {
@@ -98,14 +98,14 @@ impl RoomPlaces {
         }
     }
 
-    /// Notes a call that is joined to the present owner of a room.
+    /// Notes a call that is connected to the present owner of a room.
     pub(super) fn join(&mut self, call: CallId, joined: Joined) {
         let fence = self.there(joined.room).map_or(0, |there| there.fence);
         self.joined.insert(call, Joined { fence, again: None, ..joined });
     }
 
-    /// The calls that are joined to an earlier owner of a room, although the present one is at another node. Each is returned
-    /// once in [`TRIES_EVERY`].
+    /// The calls that are connected to an earlier owner of a room, although the present owner is at another node. Each
+    /// is returned once in [`TRIES_EVERY`].
     pub(super) fn outdated(&mut self, now: Instant) -> Vec<(CallId, Joined)> {
         let RoomPlaces { owners, joined, .. } = self;
         let is_outdated = |joined: &Joined| match owners.get(&joined.room) {
@@ -129,13 +129,13 @@ impl RoomPlaces {
         self.joined.retain(|call, _| is_live(*call));
     }
 
-    /// The rooms whose owner is gone while calls here were joined to it.
+    /// The rooms whose owner is lost while calls here were connected to it.
     pub(super) fn lost(&self) -> impl Iterator<Item = RoomId> {
         let rooms = self.joined.values().map(|joined| joined.room);
         rooms.filter(|room| self.owner(*room) == RoomOwner::Lost)
     }
 
-    /// The calls that are joined to the owner of a room.
+    /// The calls that are connected to the owner of a room.
     pub(super) fn joined(&self, room: RoomId) -> Vec<(CallId, Joined)> {
         let calls = self.joined.iter().filter(|(_, joined)| joined.room == room);
         let mut calls: Vec<_> = calls.map(|(call, joined)| (*call, joined.clone())).collect();
@@ -143,7 +143,7 @@ impl RoomPlaces {
         calls
     }
 
-    /// Removes and returns the calls that are joined to the owner of a room.
+    /// Removes and returns the calls that are connected to the owner of a room.
     pub(super) fn take_joined(&mut self, room: RoomId) -> Vec<(CallId, Joined)> {
         let mut calls: Vec<(CallId, Joined)> =
             self.joined.extract_if(|_, joined| joined.room == room).collect();
@@ -151,7 +151,7 @@ impl RoomPlaces {
         calls
     }
 
-    /// The leg to the owner of a room, which is shown this party.
+    /// The leg to the owner of a room; `shown` is the party that the owner sees.
     pub(super) fn callee(
         &self,
         joined: &Joined,
@@ -179,5 +179,5 @@ fn from_of(LegIdentity { number, name, .. }: &LegIdentity, address: SocketAddr) 
     from.to_string()
 }
 
-/// How often it is tried to join a call to a later owner.
+/// Interval of the attempts to connect a call to a later owner.
 const TRIES_EVERY: Duration = Duration::from_secs(1);

@@ -16,18 +16,18 @@ pub struct RoomState {
     pub recording: bool,
     /// The channels of its recordings: 1 or 2.
     pub channels: u16,
-    /// Its members, in the order in which they came.
+    /// Its members, in the order in which they joined.
     pub members: Vec<MemberState>,
 }
 
 /// A member of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberState {
-    /// Names the seat in the INVITE that joins the member to the next node.
+    /// The name of the seat in the INVITE that connects the member to the next node.
     pub seat: String,
     /// Whether it is a moderator.
     pub is_moderator: bool,
-    /// Whether it was seated without being asked for a PIN.
+    /// Whether it was seated without a PIN prompt.
     pub unasked: bool,
     /// Wrong PINs that it keyed in the room.
     pub tries: u8,
@@ -43,7 +43,7 @@ pub struct MemberState {
     pub on_hold: bool,
     /// Its fixed gain in decibels.
     pub gain_db: i8,
-    /// Whether its speech is brought to a common loudness.
+    /// Whether its speech is adjusted to a common loudness.
     pub automatic_gain: bool,
     /// The seat of the only member that hears it.
     pub whisper_to: Option<String>,

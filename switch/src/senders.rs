@@ -1,4 +1,4 @@
-//! Senders of requests: which datagrams are read at all, who sent a request, and the challenge or refusal for a
+//! Senders of requests: admission of datagrams, identification of senders, and the challenge or refusal for a
 //! sender that has not authenticated.
 
 use std::collections::{HashMap, HashSet};
@@ -41,11 +41,11 @@ pub(super) struct Senders {
     ///
     /// *Bounds*: the number of connections.
     proven_names: HashMap<Flow, Vec<String>>,
-    /// What other nodes assert; `None` for a node on its own.
+    /// Checks the assertions of other nodes; `None` for a single node.
     entries: Option<NodeEntries>,
 }
 
-/// The lower parts that identify a sender and answer it.
+/// The lower parts that identify a sender and respond to it.
 pub(super) struct SenderContext<'a> {
     pub(super) ua: &'a mut Ua,
     pub(super) registrar: &'a Registrar,
@@ -94,8 +94,8 @@ impl Senders {
         self.trunk_addresses = TrunkAddresses::of(directory);
     }
 
-    /// Removes what the former credentials of extensions authenticated: bindings, subscriptions, and connections
-    /// that no other binding uses. The failures were counted against the former passwords.
+    /// Removes everything authenticated by former credentials of extensions: bindings, subscriptions, and connections
+    /// that no other binding uses. Also resets the failures, which were counted against the former passwords.
     pub(super) fn forget_changed_lines(&mut self, now: Now, after: &Directory, shared: &mut Shared) {
         let before = Arc::clone(&shared.directory);
         let mut flows = HashSet::new();
@@ -128,7 +128,7 @@ impl Senders {
             Standing::Live(number) => self.admission.admit_live(now, number).map(|()| Rank::Urgent),
             Standing::NotSip => Err(Dropped::NotSip),
             Standing::Stray => Err(Dropped::Stray),
-            // The driver passes on what comes from members only.
+            // The driver passes on only datagrams from members of the cluster.
             Standing::New if self.entries.as_ref().is_some_and(|entries| entries.is_internal(flow)) => {
                 Ok(Rank::New(Grant::Known))
             }
@@ -252,7 +252,7 @@ impl Senders {
             challenges.retain(is_md5);
         }
         let mut reply = Reply::new(StatusCode::UNAUTHORIZED);
-        // Only a datagram may come from a forged source, to which a long answer would be an attack.
+        // Only a datagram can have a forged source address. A long response to it would amplify an attack.
         let sent = if flow.protocol.is_reliable() {
             challenges.as_slice()
         } else {

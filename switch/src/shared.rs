@@ -18,7 +18,7 @@ use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 
 /// Transactions and dialogs, bindings and the addresses of devices, the directory, access to trunks, ids, outputs,
-/// subscriptions, messages of phones, and where rooms live. No calls.
+/// subscriptions, messages of phones, and the owners of rooms. No calls.
 pub(super) struct Shared {
     pub(super) ua: Ua,
     pub(super) registrar: Registrar,
@@ -33,7 +33,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// With no bindings, subscriptions and messages; `qualify` is the interval of probes of registered phones.
+    /// Creates the state without bindings, subscriptions and messages; `qualify` is the interval of probes of
+    /// registered phones.
     pub(super) fn new(
         ua: Ua,
         qualify: Option<Duration>,
@@ -60,7 +61,7 @@ impl Shared {
         let _ = self.ua.respond(now.instant, key, reply);
     }
 
-    /// Refuses an unknown sender, keeping no state.
+    /// Refuses an unknown sender without keeping state.
     pub(super) fn refuse(&mut self, now: Now, key: &ServerKey, reply: Reply) {
         // Fails when the transaction is already over; then no response is needed.
         let _ = self.ua.refuse(now.instant, key, reply);

@@ -1,12 +1,13 @@
-//! Bindings as the nodes of a cluster share them.
+//! Bindings in the form that the nodes of a cluster share.
 //!
-//! The switch knows no other node. A binding elsewhere has a way, a route on it and an address, and is called as those here are.
+//! The switch has no list of nodes. A binding at another node has a flow to that node, a Route and an address, and is
+//! called like a binding of this node.
 
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::Flow;
 
-/// A registered phone, as other nodes have to know it.
+/// A registered phone, with the data that other nodes need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedBinding {
     /// Its contact.
@@ -29,7 +30,7 @@ pub struct SharedBinding {
     pub expires_at: Timestamp,
 }
 
-/// The phones of an extension that are registered at this node and answer.
+/// The phones of an extension that are registered at this node and reachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeBindings {
     /// The organisation.
@@ -47,9 +48,9 @@ pub struct NodeBindings {
 pub struct RemoteBinding {
     /// The phone.
     pub binding: SharedBinding,
-    /// The way to its node.
+    /// The flow to its node.
     pub way: Flow,
-    /// The Route that names the phone's flow to its node.
+    /// The Route that identifies the phone's flow at its node.
     pub route: String,
 }
 
@@ -60,7 +61,7 @@ pub struct BindingsElsewhere {
     pub extension: ExtensionId,
     /// The phones.
     pub bindings: Vec<RemoteBinding>,
-    /// Contacts that are registered here no longer, because their phones have registered at another node since.
+    /// Contacts that are no longer registered here, because their phones have since registered at another node.
     pub displaced: Vec<String>,
     /// Whether phones are missing because their node is lost.
     pub is_node_lost: bool,

@@ -68,7 +68,7 @@ impl SipToCall<'_> {
             }
             Event::ReinviteClashed { leg } => self
                 .of_leg(leg, |party| Some(Input::Offered(party, Err(StatusCode::REQUEST_PENDING.as_u16())))),
-            // The clash was with an offer of ours. The party got 491 and repeats its own offer; ours is
+            // The collision was with our offer. The party got 491 and repeats its own offer; ours is
             // repeated unless it passed on an offer of the other party.
             Event::ReinviteDue { leg } => self.of_leg(leg, |party| Some(Input::OfferDue(party))),
             Event::RefreshDue { leg } => self.of_leg(leg, |party| Some(Input::Refresh(party))),
@@ -94,7 +94,7 @@ impl SipToCall<'_> {
         }
     }
 
-    /// Records the User-Agent of a leg's party, and how it has keys, if its response says so.
+    /// Records the User-Agent and the key form of a leg's party, if its response contains them.
     fn note_party(&mut self, leg: LegKey, response: &Response) {
         let Some((id, party)) = self.calls.party_of(leg) else { return };
         let Some(live) = self.calls.get_mut(id) else { return };
@@ -104,7 +104,7 @@ impl SipToCall<'_> {
         live.call.has_keys(party, key_form(response.headers()));
     }
 
-    /// Records that a leg rings, so that its trunk keeps the call.
+    /// Records that a leg sent a provisional response, so that the hunt does not go on to the next trunk.
     fn progressed(&mut self, leg: LegKey) {
         if let Some((id, Party::Callee(fork))) = self.calls.party_of(leg)
             && let Some(hunt) = self.calls.get_mut(id).and_then(|live| live.hunt.as_mut())
@@ -125,7 +125,7 @@ impl SipToCall<'_> {
             return None;
         }
         match response.cseq().map(|cseq| cseq.method) {
-            // A party that takes no NOTIFY about its transfer does not stop the transfer.
+            // A party that rejects the NOTIFY about its transfer does not stop the transfer.
             Ok(Method::Notify) => return None,
             Ok(Method::Options) => return self.probed(leg, Some(response.status())),
             _ => {}
@@ -146,8 +146,8 @@ impl SipToCall<'_> {
         self.of_leg(leg, |party| Some(Input::Offered(party, result)))
     }
 
-    /// Handles the response to a probe; `None` means none arrived. Only 481 and 408 mean that the dialog is
-    /// gone (RFC 5057 §5.1).
+    /// Handles the response to a probe; `None` means that none arrived. Only 481 and 408 mean that the dialog has
+    /// ended (RFC 5057 §5.1).
     fn probed(&mut self, leg: LegKey, status: Option<StatusCode>) -> CallInput {
         let is_there = status.is_some_and(|status| !GONE.contains(&status));
         self.of_leg(leg, |party| Some(Input::Probed(party, is_there)))
@@ -239,8 +239,8 @@ impl SipToCall<'_> {
     }
 }
 
-/// Returns the party that may have lost its dialog: no answer to an INFO, 481 or 408. Phones without INFO answer 481
-/// too, so this is only a reason to probe.
+/// Returns the party that may have lost its dialog: no response to an INFO, or 481 or 408. Phones without INFO also
+/// answer 481, so this is only a reason to probe.
 pub(super) fn doubted(event: &Event, calls: &CallTable) -> CallInput {
     let Event::InfoAnswered { leg, receipt, .. } = event else { return None };
     if receipt.status().is_some_and(|status| !GONE.contains(&status)) {
@@ -252,5 +252,5 @@ pub(super) fn doubted(event: &Event, calls: &CallTable) -> CallInput {
 
 /// The status for an offer that the other party left unanswered (RFC 3261 §21.5.5).
 const UNANSWERED: u16 = 504;
-/// The dialog is gone (RFC 5057 §5.1).
+/// The dialog has ended (RFC 5057 §5.1).
 const GONE: [StatusCode; 2] = [StatusCode::NO_TRANSACTION, StatusCode::REQUEST_TIMEOUT];

@@ -39,7 +39,7 @@ impl StarCodes {
         let join = MediaCommand::Join {
             mix: MixId(live.call.group()),
             organisation: facts.organisation,
-            // A chime has no words.
+            // A chime does not depend on the language.
             language: Language::default(),
             formats: Box::new(formats),
             muted: true,

@@ -1,10 +1,10 @@
-//! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension, or takes a waiting
-//! party (`star_pickup`). The code for parking (`star_parking`) is the target of transfers alone: an INVITE to it is
-//! refused.
+//! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension, or picks up
+//! a waiting party (`star_pickup`). The code for parking (`star_parking`) is only a target of transfers: an INVITE to
+//! it is refused.
 //!
-//! The driver stores the change. Then the phone is answered, hears a chime, and is hung up. A change that is refused or
-//! cannot be stored refuses the INVITE, so that the phone plays its own tone. In an organisation that has switched star
-//! codes off, they are numbers of the dial plan.
+//! The driver stores the change. Then the phone is answered, hears a chime, and is hung up. If the change is refused or
+//! cannot be stored, the INVITE is refused, so that the phone plays its own tone. In an organisation that has switched
+//! star codes off, they are numbers of the dial plan.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::extension::ExtensionChange;
@@ -28,7 +28,7 @@ use crate::star_parking;
 use crate::star_pickup;
 use crate::switch_io::Output;
 
-/// Takes the INVITE of an extension that dials a star code; returns any other INVITE.
+/// Handles the INVITE of an extension that dials a star code; returns any other INVITE.
 pub(super) fn dial(
     now: Now,
     sender: &Sender,
@@ -90,7 +90,7 @@ pub(super) fn changed(
 ) {
     let Some(Waiting { invitation, dialled }) = control.star_codes.waiting.remove(&by) else { return };
     if !is_there(&invitation, shared) {
-        return; // The caller has hung up. The change holds.
+        return; // The caller has hung up. The change stays in force.
     }
     if let Err(status) = result {
         return refuse(now, by, (&invitation, &dialled), (status_code(status), None), control, shared);
@@ -125,7 +125,7 @@ fn is_there(invitation: &Invitation, shared: &Shared) -> bool {
 }
 
 /// Refuses the INVITE with a status, and a reason phrase where the standard one is not specific enough. The refusal
-/// has a record, as that of any dialled number.
+/// creates a record, like that of any dialled number.
 fn refuse(
     now: Now,
     by: ExtensionId,
@@ -142,7 +142,7 @@ fn refuse(
     control.refuse(now, &invitation.key, Refused { status, cause, facts, why }, shared);
 }
 
-/// Reads a dialled number as a star code; `None` if it is none.
+/// Parses a dialled number as a star code; `None` if it is not a star code.
 ///
 /// # Errors
 /// When its number is missing or malformed.

@@ -1,7 +1,7 @@
 //! Parking by a phone: REFER to `*68`, or to `*68` and a slot, parks the party that the phone talks to.
 //!
-//! The phone is notified with the slot in the reason phrase and is then hung up, as after any transfer. Where star codes are
-//! switched off, `*68` is a number of the dial plan.
+//! The phone is notified with the slot in the reason phrase and is then hung up, as after any transfer. Where star
+//! codes are switched off, `*68` is a number of the dial plan.
 
 use sidetone_model::call_operation::OperationRefused;
 use sidetone_model::call_parking::{PARK_SECONDS, ParkOrder};
@@ -75,7 +75,7 @@ fn park(
     let parked = control.calls.get(parked).and_then(|live| live.call.parties().parked());
     let place = parked.map_or(0, |parked| parked.place.slot);
     referring::accept(now, key, request, &transfer, control, shared);
-    // The result goes out before the BYE.
+    // The result is sent before the BYE.
     control.transfers.notify_of(&transfer, &format!("SIP/2.0 200 Parked At *69{place:02}\r\n"));
     control.transfers.dismiss(parker.0, parker.1);
     Ok(())
@@ -91,18 +91,18 @@ fn has_star_codes(leg: LegKey, control: &CallControl, shared: &Shared) -> bool {
     owner.and_then(codes).unwrap_or(false)
 }
 
-/// Where the party is to be parked.
+/// The requested parking slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// In the lowest free slot.
+    /// The lowest free slot.
     Any,
-    /// In this one.
+    /// This slot.
     At(u16),
-    /// In one that does not exist.
+    /// A slot that does not exist.
     Wrong,
 }
 
-/// Returns the slot that a number asks for; `None` if it is no star code for parking.
+/// Returns the slot that a number requests; `None` if it is not the star code for parking.
 fn slot_in(number: &str) -> Option<Slot> {
     match number.strip_prefix("*68")?.trim_end_matches('#') {
         "" => Some(Slot::Any),

@@ -1,9 +1,9 @@
-//! Star codes by which a phone takes a waiting party: `*69` and a slot for a parked one, `*8` and an extension for the
-//! caller of a call that rings there, `*8` alone for the call that has rung longest.
+//! Star codes by which a phone picks up a waiting party: `*69` and a slot for a parked party, `*8` and an extension for
+//! the caller of a call that rings there, `*8` alone for the call that has rung longest.
 //!
-//! The phone's INVITE is answered for the waiting party, then both are linked as after a pick-up over HTTP. The rule is the
-//! same, too: a phone takes a party of its own organisation, and that of an extension with a team only one of its team. A phone
-//! may always take what its extension parked.
+//! The phone's INVITE is answered with the terms of the waiting party, then both are linked as after a pick-up over
+//! HTTP. The same rules apply: a phone picks up only parties of its own organisation, and a phone of an extension with
+//! a team only parties of that team. A phone may always pick up a party that its extension parked.
 
 use sidetone_model::call_parking::SLOTS;
 use sidetone_model::directory::Extension;
@@ -21,7 +21,7 @@ use crate::referring::TRANSFERS_MAX;
 use crate::routing::Directory;
 use crate::shared::Shared;
 
-/// The party that a phone wants.
+/// The party that a phone requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The caller of the call that has rung longest.
@@ -32,7 +32,7 @@ pub(super) enum Wanted {
     Slot(u16),
 }
 
-/// Reads a dialled number; `None` if it asks for no waiting party.
+/// Parses a dialled number; `None` if it is not a star code for pick-up.
 pub(super) fn read(dialled: &str) -> Option<Wanted> {
     let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     if let Some(slot) = dialled.strip_prefix("*69") {
@@ -55,7 +55,7 @@ pub(super) fn slot_of(digits: &str) -> Option<u16> {
 /// Answers the INVITE of an extension for a waiting party.
 ///
 /// # Errors
-/// The INVITE, and the status to refuse it with: 404 when no such party waits that the extension may take.
+/// The INVITE, and the status to refuse it with: 404 when no such party waits, or the extension may not pick it up.
 pub(super) fn dial(
     now: Now,
     by: ExtensionId,
@@ -105,7 +105,7 @@ pub(super) fn dial(
     Ok(())
 }
 
-/// Returns the call of the party that an extension wants and may take; of several the one that has waited longest.
+/// Returns the call of the requested party, if the extension may pick it up; among several, the longest waiting one.
 pub(super) fn find(
     by: ExtensionId,
     wanted: &Wanted,
@@ -149,7 +149,7 @@ fn rung_by(live: &LiveCall) -> impl Iterator<Item = ExtensionId> + '_ {
     forks.filter_map(|(_, callee)| callee.identity.extension).filter(|_| live.call.is_ringing())
 }
 
-/// Whether an extension may take the party of a call of its organisation: an extension with a team only those of its team.
+/// Whether an extension may pick up the party of a call of its organisation; with a team, only a party of that team.
 fn may_take(by: &Extension, live: &LiveCall, directory: &Directory, rung: Option<ExtensionId>) -> bool {
     let facts = live.call.facts();
     let called = facts.called.as_ref().and_then(|called| called.team_id);

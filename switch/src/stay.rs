@@ -8,8 +8,8 @@
 //!   keeps the call: the other may be muted, or listen to an announcement. While a party holds, the limit for
 //!   a hold applies.
 //! - **Silence** of one party in a room, whose phone may only listen: after [`SEAT_SILENCE`] it is probed inside its
-//!   dialog (OPTIONS), whether or not a side holds. An answer keeps the leg for as long again; 481, 408 or no
-//!   answer within [`PROBE_WAIT`] ends only this leg, with `MEDIA_TIMEOUT`. A member whose phone is gone
+//!   dialog (OPTIONS), whether or not a side holds. A response keeps the leg for the same time again; 481, 408 or no
+//!   response within [`PROBE_WAIT`] ends only this leg, with `MEDIA_TIMEOUT`. A member whose phone is unreachable
 //!   therefore leaves within 30 s.
 
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::io::{Output, Party, PortId};
 use crate::leg::{Leg, Probe};
 use crate::parties::Parties;
 
-/// Since when a call is answered, and under which terms.
+/// The state for the limits of an answered call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stay {
     /// When the caller was answered.
@@ -80,7 +80,7 @@ impl Stay {
         }
     }
 
-    /// Probes a party in a room at once, if it is silent: it did not answer a request inside its dialog, or
+    /// Probes a silent party in a room immediately, because it did not answer a request inside its dialog, or
     /// its phone calls again.
     pub(super) fn doubted(&mut self, parties: &mut Parties, now: Instant, party: Party) {
         let is_doubtful = |leg: &Leg| {
@@ -134,7 +134,7 @@ impl Stay {
         }
     }
 
-    /// Records whether a party began or stopped to hold; silence is counted again from then on.
+    /// Records whether a party began or stopped to hold; the count of silence then restarts.
     pub(super) fn note_terms(&mut self, parties: &Parties, now: Instant) {
         let holds = |party: Option<Party>| party.and_then(|party| parties.leg(party)).is_some_and(is_on_hold);
         let terms = Terms {
@@ -197,8 +197,8 @@ fn is_on_hold(leg: &Leg) -> bool {
     leg.exchange.negotiated().is_some_and(|settled| settled.direction != Direction::SendRecv)
 }
 
-/// How long a party in a room may send neither RTP nor RTCP before it is probed; `[media] timeout_seconds` may be shorter.
-/// A muted phone that sends nothing costs one OPTIONS in this time.
+/// How long a party in a room may send neither RTP nor RTCP before it is probed; `[media] timeout_seconds` may be
+/// shorter. A muted phone that sends no packets costs one OPTIONS in this time.
 const SEAT_SILENCE: Duration = Duration::from_secs(15);
 
 /// How long a probe waits for its answer: five transmissions over UDP (RFC 3261 §17.1.2.2).

@@ -43,7 +43,7 @@ use crate::trunk_dns;
 /// The outputs that the parts of the switch produce, in order.
 pub(super) type Outputs = VecDeque<Output>;
 
-/// Something that happened to the switch.
+/// An event for the switch.
 #[derive(Debug)]
 pub enum Input {
     /// New credit accounts of the organisations.
@@ -75,13 +75,13 @@ pub enum Input {
     Directory(Arc<Directory>),
     /// End every call.
     EndCalls(HangupCause),
-    /// The change after [`Output::ChangeExtension`] is stored, or this SIP status says why not.
+    /// The change after [`Output::ChangeExtension`] is stored, or was refused with this SIP status.
     ExtensionChanged(ExtensionId, Result<(), u16>),
     /// The peer of a connection proved these host names by its certificate.
     Identified(Flow, Vec<String>),
     /// The journal has the answered call on disk.
     Journalled(CallId),
-    /// The party of a port pressed a key for so many milliseconds, after [`MediaCommand::WatchKeys`].
+    /// The party of a port pressed a key for this number of milliseconds, after [`MediaCommand::WatchKeys`].
     Key(PortId, char, u32),
     /// Remove our registrations with trunks: the engine is about to stop.
     LeaveTrunks,
@@ -102,11 +102,11 @@ pub enum Input {
     Recorded(ConferenceSessionId, Recording),
     /// The host of this destination refused a datagram of ours, with these first bytes.
     Refused(Flow, Bytes),
-    /// The name of a caller was looked for or recorded; whether it is known now.
+    /// The spoken name of a caller was looked up or recorded; whether there is one now.
     Name(LegId, bool),
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
-    /// The answer of DNS, after [`Output::Resolve`].
+    /// The result of the DNS query, after [`Output::Resolve`].
     Resolved(TrunkAddress, trunk_dns::Answer),
     /// How long the party of a port has sent nothing; `None` when packets arrive again.
     Silent(PortId, Option<Duration>),
@@ -137,7 +137,7 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Send an order to a mix.
     Mix(MixId, MixOrder),
-    /// Look for, record, play or forget the name of a member, with words in this language.
+    /// Look up, record, play or forget the spoken name of a member, with words in this language.
     Name(NameOrder, Language),
     /// Something changed in a live room.
     RoomEvent(Box<RoomEvent>),
@@ -145,13 +145,13 @@ pub enum Output {
     RoomNote(Box<RoomNote>),
     /// An event to store beside the records.
     News(Box<SwitchEvent>),
-    /// What came of sending a note to the phone at that place; once for each.
+    /// The result of sending a note to the phone at this index; once for each phone.
     NoteAnswered(NoteId, usize, PhoneAnswer),
     /// A notice for the operator's log.
     Notice(Notice),
     /// The peer of this connection has authenticated.
     Proven(Flow),
-    /// Calls use this connection from now on, or no longer: silence must not close it meanwhile.
+    /// Calls use this connection from now on, or no longer. While they do, it must not be closed for inactivity.
     Hold(Flow, bool),
     /// Close this connection: the credential of its account changed, or the account was deleted.
     Close(Flow),
@@ -195,13 +195,13 @@ pub enum Notice {
     Denied(Denied),
     /// A message from this address was dropped unread.
     Dropped(IpAddr, Dropped),
-    /// Wrong passwords reached this limit; the last came from there.
+    /// Wrong passwords reached this limit; the last one came from this address.
     Guessing(IpAddr, GuessLimit),
-    /// A table is full; a message from there was answered 503.
+    /// A table is full; a message from this address was answered with 503.
     Overload(IpAddr),
     /// Wrong PINs at a room reached a limit.
     PinGuessing(RoomId, PinLimit),
-    /// The keys of SRTP of a party at this address were in SDP that was not encrypted.
+    /// The SRTP keys of a party at this address were in SDP over an unencrypted transport.
     ReadableKeys(IpAddr),
     /// A datagram from this address was not a SIP message.
     Rejected(IpAddr, Rejection),
@@ -231,7 +231,7 @@ pub struct SwitchConfig {
     pub node: NodeId,
     /// The time limits of calls.
     pub limits: Limits,
-    /// The most calls at once; further calls are refused with 503.
+    /// Most calls at the same time; further calls are refused with 503.
     pub calls_max: usize,
     /// User-Agent prefixes of phones that fail when a challenge offers other algorithms than MD5.
     pub md5_only: Vec<String>,
@@ -241,7 +241,7 @@ pub struct SwitchConfig {
     pub qualify: Option<Duration>,
     /// The addresses that trunks may have.
     pub trunk_addresses: AddressPolicy,
-    /// How long before its credit is used up a call gets the warning.
+    /// How long before the end of its credit a call gets the warning.
     pub credit_warning: Duration,
     /// The limits of rooms.
     pub rooms: RoomsConfig,
@@ -249,10 +249,10 @@ pub struct SwitchConfig {
     pub media_workers: usize,
     /// The limits of reading messages from unknown senders.
     pub admission: AdmissionConfig,
-    /// What calls of other nodes need; `None` for a node on its own.
+    /// The key and listener for calls of other nodes; `None` for a single node.
     pub nodes: Option<NodeEntries>,
-    /// Whether other nodes decide, too, how many outbound calls an organisation may have, and which node registers with a
-    /// trunk.
+    /// Whether the nodes of a cluster decide together how many outbound calls an organisation may have, and which node
+    /// registers with a trunk.
     pub shares_limits: bool,
     /// Any instant not after the first input.
     pub epoch: Instant,

@@ -1,16 +1,17 @@
 //! Offers and answers for two parties that may have no common codec: common codecs first, then those that we
 //! can transcode.
 //!
-//! T.38 is passed on in the place of audio. A codec that both have is relayed unchanged. Only without a common codec is audio decoded and encoded
-//! again; each side is then answered from its own offer. Pure: descriptions in, descriptions out.
+//! T.38 is passed on instead of audio. A codec that both have is relayed unchanged. Audio is transcoded only in a codec
+//! that the receiver does not have; each side is then answered from its own offer. Pure: descriptions in, descriptions
+//! out.
 
 use std::net::SocketAddr;
 
 use sidetone_call::media_plan;
 use sidetone_sip::sdp::{self, Codec, CodecPolicy, NegotiationError, SessionDescription};
 
-/// The offer for the next leg: what `offered` and both policies allow, and behind that what `to` allows and we can make
-/// of the offerer's audio, so that who knows a common codec takes it.
+/// The offer for the next leg: first the codecs that `offered` and both policies allow, then the codecs that `to`
+/// allows and we can transcode the offerer's audio to. In this order a party with a common codec selects that one.
 ///
 /// # Errors
 /// When none of the offered audio can be carried, or none of it may be passed on.
@@ -55,11 +56,11 @@ pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> 
     codecs
 }
 
-/// Returns the answer for the offerer: the codecs that the other party took, and offered codecs that we can transcode
-/// the other's audio to, if it took none of the offered ones, or may send a codec that the offerer would not get.
+/// Returns the answer for the offerer: the codecs that the other party accepted. Offered codecs that we can transcode
+/// to are added if the other party accepted none of the offered codecs, or may send a codec that the offerer lacks.
 ///
 /// # Errors
-/// When there are neither.
+/// When there are no such codecs.
 pub(super) fn answer_back(
     offered: &SessionDescription,
     answered: &SessionDescription,
@@ -91,8 +92,8 @@ pub(super) fn answer_back(
     }
 }
 
-/// Whether all audio of `sent` that the receiver of an answer does not share can be transcoded for it. A codec that is
-/// only relayed is no target.
+/// Whether the receiver of an answer shares all audio codecs of `sent`, or has a codec to transcode the others to. A
+/// codec that can only be relayed is no such target.
 fn reaches(answer: &SessionDescription, sent: &[Codec]) -> bool {
     let Some((_, audio)) = answer.carried_audio() else { return false };
     let is_shared = |codec: &Codec| audio.codecs.iter().any(|other| other.matches(codec));
@@ -100,7 +101,7 @@ fn reaches(answer: &SessionDescription, sent: &[Codec]) -> bool {
         || sent.iter().all(|codec| codec.is_auxiliary() || is_shared(codec))
 }
 
-/// An answer with the audio codecs of another one behind its own.
+/// An answer with the audio codecs of another answer appended to its own.
 fn joined(mut answer: SessionDescription, other: SessionDescription) -> SessionDescription {
     for (media, other) in answer.media.iter_mut().zip(other.media) {
         let place = media.codecs.iter().position(Codec::is_auxiliary).unwrap_or(media.codecs.len());

@@ -1,4 +1,4 @@
-//! Carries out what transfers decide: joins and answers parties, and sends the notifications (RFC 3515).
+//! Carries out the effects of transfers: connects and answers parties, and sends the notifications (RFC 3515).
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
@@ -48,7 +48,7 @@ fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, 
         let live = control.calls.get_mut(transfer.transferee.0);
         live.into_iter().for_each(|live| live.goal = None);
     }
-    // The result goes out before the BYE.
+    // The result is sent before the BYE.
     control.transfers.notify(&transfer, StatusCode::OK);
     let dismissed = std::iter::once(transfer.by).chain(transfer.consulted);
     for (id, party) in dismissed.filter(|place| transfers::is_there(&control.calls, *place)) {
@@ -61,7 +61,7 @@ fn has_seat_here(call: CallId, control: &CallControl) -> bool {
     control.conferences.seats.values().any(|seat| seat.call == call)
 }
 
-/// Answers a waiting caller for a party that has taken the place of a ringing phone.
+/// Answers a waiting caller for a party that has replaced a ringing phone.
 fn pick_up(now: Now, transfer: Transfer, place: Place, control: &mut CallControl, shared: &mut Shared) {
     let waits = |live: &&LiveCall| live.call.is_ringing();
     let caller = control.calls.get(transfer.transferee.0).filter(waits).map(|live| live.call.facts().call);
@@ -78,7 +78,7 @@ fn pick_up(now: Now, transfer: Transfer, place: Place, control: &mut CallControl
     control.feed(now, call, Input::PickUp(Box::new(awaited)), shared);
 }
 
-/// Reports a failed transfer; the transferred party returns to the one that transferred it, if that is still there.
+/// Reports a failed transfer; the transferred party returns to the transferring party, if its leg is still open.
 fn failed(now: Now, transfer: Transfer, status: u16, control: &mut CallControl, shared: &mut Shared) {
     if transfer.picks_up || transfer.unparks.is_some() {
         return parking::failed(now, &transfer, control, shared);

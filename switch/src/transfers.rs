@@ -1,6 +1,7 @@
-//! Transfers under way: who transfers whom to which call, and what the transferring party is notified of (RFC 3515).
+//! Transfers in progress: the transferring party, the transferred party, the target's call, and the notifications
+//! (RFC 3515).
 //!
-//! A transfer is under way from the REFER until the target answers or fails. Until then the transferring party keeps
+//! A transfer is in progress from the REFER until the target answers or fails. Until then the transferring party keeps
 //! its leg, or leaves; the transferred party waits. Every wait ends with the ringing time of the target's call.
 
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +21,7 @@ use crate::message_parts::status_code;
 /// A party of a call.
 pub(super) type Place = (CallId, Party);
 
-/// Transfers under way, and what remains to be done for them.
+/// Transfers in progress, and their pending effects.
 #[derive(Default)]
 pub(super) struct Transfers {
     /// By the call whose answer is awaited.
@@ -37,7 +38,7 @@ pub(super) struct Transfer {
     pub(super) transferee: Place,
     /// The leg of the transferring party in the target's call, if it placed that call itself.
     pub(super) consulted: Option<Place>,
-    /// The subscription of the transferring party; `None` if it wants none (RFC 4488).
+    /// The subscription of the transferring party; `None` if it requested none (RFC 4488).
     pub(super) subscription: Option<Subscription>,
     /// Whether the transferred party still waits for an answer, which the target gives it (call pickup).
     pub(super) picks_up: bool,
@@ -50,9 +51,9 @@ pub(super) struct Transfer {
 /// Why a parked party leaves its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unparks {
-    /// An extension picks it up; if its phones do not answer, the party waits on.
+    /// An extension picks it up; if its phones do not answer, the party continues to wait.
     PickUp,
-    /// Its time is over; if the extension that parked it does not answer, the call ends.
+    /// Its parking time has expired; if the extension that parked it does not answer, the call ends.
     Return,
 }
 
@@ -67,15 +68,15 @@ pub(super) struct Subscription {
     pub(super) rings: bool,
 }
 
-/// What remains to be done for a transfer.
+/// A pending effect of a transfer.
 pub(super) enum Effect {
     /// The transfer has failed with this status.
     Failed(Transfer, u16),
     /// Feed an input to a call.
     Feed(CallId, Input),
-    /// The target is answered: join the transferred party with this one.
+    /// The target has answered: connect the transferred party with this one.
     Join(Transfer, Place),
-    /// Answer the waiting party for this one, then join them.
+    /// Answer the waiting party for this one, then connect them.
     PickUp(Transfer, Place),
     /// Send this NOTIFY.
     Notify(LegKey, Extra),
@@ -104,7 +105,7 @@ impl Subscription {
 }
 
 impl Transfer {
-    /// Whether a call is placed for the transferred party, rather than one that another party has placed.
+    /// Whether the target's call was placed for the transferred party, not by another party.
     fn is_for_placed_call(&self) -> bool {
         self.consulted.is_none() && !self.picks_up
     }
@@ -122,12 +123,12 @@ impl Transfers {
         self.effects.push_back(Effect::Join(transfer, target));
     }
 
-    /// Whether a transfer by this party is under way.
+    /// Whether a transfer by this party is in progress.
     pub(super) fn is_by(&self, by: Place) -> bool {
         self.pending.values().any(|transfer| transfer.by == by)
     }
 
-    /// Whether a transfer of this party to a call that was placed for it is under way.
+    /// Whether a transfer of this party to a call that was placed for it is in progress.
     pub(super) fn is_of(&self, transferee: Place) -> bool {
         self.pending.values().any(|transfer| transfer.transferee == transferee)
     }
@@ -137,12 +138,12 @@ impl Transfers {
         self.pending.contains_key(&call)
     }
 
-    /// Handles the end of the time that the party of a call may be parked.
+    /// Handles the timeout of the parked party of a call.
     pub(super) fn park_expired(&mut self, call: CallId) {
         self.effects.push_back(Effect::Return(call));
     }
 
-    /// Returns the party that a call is placed for; `None` unless a transfer placed it.
+    /// Returns the party for which a call was placed; `None` unless a transfer placed it.
     pub(super) fn transferee_of(&self, target: CallId) -> Option<Place> {
         let transfer = self.pending.get(&target).filter(|transfer| transfer.is_for_placed_call())?;
         Some(transfer.transferee)
@@ -157,7 +158,7 @@ impl Transfers {
         let Some(live) = calls.get_mut(call).filter(may_enter) else { return false };
         live.goal = Some(goal.clone());
         if let Some(transfer) = self.pending.remove(&target) {
-            // The result goes out before the BYE.
+            // The result is sent before the BYE.
             self.notify(&transfer, StatusCode::OK);
             self.enter_room(call, transfer.by.1);
         }
@@ -175,7 +176,7 @@ impl Transfers {
         self.effects.push_back(Effect::Feed(call, Input::Merge(Some(without))));
     }
 
-    /// Queues a NOTIFY with the final result in these words, a status line.
+    /// Queues a NOTIFY with the final result as this status line.
     pub(super) fn notify_of(&mut self, transfer: &Transfer, fragment: &str) {
         let notified = transfer.subscription.as_ref();
         self.effects.extend(notified.map(|subscription| subscription.notify_of(ENDED, fragment.to_owned())));
@@ -210,7 +211,7 @@ impl Transfers {
         self.effects.push_back(match self.pending.remove(&call) {
             Some(transfer) if transfer.picks_up => Effect::PickUp(transfer, (call, party)),
             Some(transfer) => Effect::Join(transfer, (call, party)),
-            // The transferred party is gone.
+            // The transferred party has left.
             None => Effect::Feed(call, Input::End(HangupCause::OriginatorCancel)),
         });
     }
@@ -233,7 +234,7 @@ impl Transfers {
         });
     }
 
-    /// Handles the end of a call: as a target it has failed, and a target of its party is no longer wanted.
+    /// Handles the end of a call: a transfer to it has failed, and the target's call of its transferred party is ended.
     pub(super) fn over(&mut self, call: CallId) {
         if self.pending.is_empty() {
             return;
@@ -257,7 +258,7 @@ impl Transfers {
         self.effects.extend(changed);
     }
 
-    /// Handles the end of a linked party: its far party ends too, unless that is being transferred.
+    /// Handles the end of a linked party: its far party is hung up too, unless it is being transferred.
     pub(super) fn unlinked(&mut self, (call, party): Place, cause: HangupCause, calls: &mut CallTable) {
         let Some(other) = calls.get_mut(call).and_then(|live| live.linked.take(party)) else { return };
         let awaits = |transfer: &Transfer| transfer.transferee == other && transfer.by.0 == call;
@@ -278,7 +279,7 @@ impl Transfers {
         self.effects.extend(targets.into_iter().map(ended));
     }
 
-    /// Returns what remains to be done; drain to `None` after every input.
+    /// Returns the next effect; drain to `None` after every input.
     pub(super) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -305,7 +306,7 @@ pub(super) fn is_there(calls: &CallTable, (call, party): Place) -> bool {
     leg.is_some_and(|leg| leg.is_open())
 }
 
-/// Links a transferred party with its target; returns the inputs for their calls, or `None` if one of them is gone.
+/// Links a transferred party with its target; returns the inputs for their calls, or `None` if one of them has left.
 pub(super) fn link(
     calls: &mut CallTable,
     transfer: &Transfer,
@@ -318,7 +319,7 @@ pub(super) fn link(
         peer_of(parties, party).filter(|_| parties.is_up())
     };
     let (peer, target_peer) = (ready(from, party).filter(|_| from != to)?, ready(to, answered)?);
-    // The former links of both end without ending them.
+    // The former links of both end, but not their legs.
     for place in [transferee, target] {
         let former = calls.get_mut(place.0).and_then(|live| live.linked.take(place.1));
         if let Some((former, party)) = former.and_then(|(call, party)| Some((calls.get_mut(call)?, party))) {
@@ -326,7 +327,7 @@ pub(super) fn link(
         }
     }
     let chain = |call: CallId| calls.get(call).map_or(0, |live| live.transfers);
-    // A room that changes its node moves its members on, as often as it does.
+    // Moves of a room to another node are not counted: its members follow it any number of times.
     let transfers = chain(from).max(chain(to)).saturating_add(u8::from(!to_room));
     for ((call, party), linked) in [(transferee, target), (target, transferee)] {
         if let Some(live) = calls.get_mut(call) {
@@ -334,7 +335,7 @@ pub(super) fn link(
             live.transfers = transfers;
         }
     }
-    // No party leaves its call for this one: the other party is moved, too, or is in the same room.
+    // No party is hung up in return: the other party is moved, too, or is in the same room.
     let of_both = to_room && by == (from, GONE);
     let (onward, back) = (
         Linking { peer: target_peer, from: None, to: Some(to), of_both },
@@ -348,7 +349,7 @@ pub(super) fn cause_of(status: u16) -> HangupCause {
     HangupCause::from_sip_status(status_code(status).as_u16())
 }
 
-/// In the place of a party that transfers: there is none, or it has left and cannot be hung up or returned to.
+/// Stands for a transferring party that does not exist, or that has left and cannot be hung up or returned to.
 pub(super) const GONE: Party = Party::Callee(usize::MAX);
 /// The state of a subscription that ends (RFC 6665 §4.1.3).
 const ENDED: &str = "terminated;reason=noresource";

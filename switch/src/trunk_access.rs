@@ -1,4 +1,4 @@
-//! Access to trunks: which addresses of a trunk are called, by which flow and with which credentials.
+//! Access to trunks: the addresses to call, the flows to them, and the credentials.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -24,15 +24,15 @@ use crate::trunks::Trunks;
 pub(super) struct TrunkAccess {
     /// Finds the flow to an address.
     pub(super) reach: Reach,
-    /// What shows whether carriers work.
+    /// The health of carriers.
     pub(super) health: Health,
-    /// Credentials, and which trunks rest.
+    /// Credentials, and the trunks that asked not to be called.
     pub(super) state: Trunks,
     names: Names,
     carriers: Carriers,
     /// The servers of all trunks that are configured by name.
     servers: HashSet<TrunkAddress>,
-    /// When expired names were queried last for the sources of calls.
+    /// When expired names were last queried for the sources of calls.
     refreshed_at: Option<Instant>,
 }
 
@@ -67,7 +67,7 @@ impl TrunkAccess {
     }
 
     /// Returns the addresses of a trunk that may be called, in order; `None` when a DNS query is pending, whose
-    /// answer `waiter` will get.
+    /// result `waiter` will get.
     pub(super) fn lookup(
         &mut self,
         now: Instant,
@@ -92,9 +92,9 @@ impl TrunkAccess {
         self.permitted(trunk, server, found, outputs)
     }
 
-    /// Returns the flow on which requests reach a trunk that called us over a TLS connection which has closed: one that
-    /// we open to the same host, at the port of its Contact (RFC 5923, RFC 3261 §12.2.1.1). The trunk's address
-    /// gives the name that its certificate must be for.
+    /// Returns a new flow to a trunk that called us over a TLS connection that has closed: we connect
+    /// to the same host, at the port of its Contact (RFC 5923, RFC 3261 §12.2.1.1). The trunk's address
+    /// gives the name that its certificate must have.
     pub(super) fn way_back(&self, trunk: &Trunk, contact: &Uri, closed: &Flow) -> Option<Flow> {
         if closed.listener.is_outbound() {
             return None;
@@ -105,7 +105,7 @@ impl TrunkAccess {
             server.ip() == Some(ip) || self.names.known(server).any(|known| known.ip() == ip)
         };
         let server = servers.iter().find(is_there).or_else(|| servers.first())?.clone();
-        // A Contact may name any address, and we connect to that of the trunk only.
+        // A Contact may contain any address, but we connect only to the trunk's address.
         let is_there = contact.host().and_then(Host::ip).is_none_or(|named| named.to_canonical() == ip);
         let of_contact = contact.port().filter(|_| is_there);
         let port = of_contact.or(server.port).unwrap_or(closed.protocol.default_port());
@@ -138,7 +138,7 @@ impl TrunkAccess {
         self.carriers.usable(trunk, server, &self.names)
     }
 
-    /// Whether calls of a trunk come from there, because it is the address of one of its servers.
+    /// Whether calls of a trunk come from this source, because it is the address of one of its servers.
     pub(super) fn is_source(&self, trunk: TrunkId, from: &Flow) -> bool {
         self.carriers.is_source(trunk, from.remote, from.protocol.is_reliable())
     }
@@ -162,7 +162,7 @@ impl TrunkAccess {
         self.names.poll_question()
     }
 
-    /// Returns those addresses that the trunk may reach; a new fault is output.
+    /// Returns the addresses that the trunk may reach; a new fault is output.
     fn permitted(
         &mut self,
         trunk: TrunkId,

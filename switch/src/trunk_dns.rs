@@ -16,7 +16,7 @@ use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 /// The answer of DNS for a trunk's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The servers; empty when DNS does not answer or has none.
+    /// The servers; empty when DNS does not answer or has no records.
     pub servers: Vec<Server>,
     /// How long the answer is valid.
     pub ttl: Duration,
@@ -59,7 +59,7 @@ struct Entry {
 }
 
 impl Names {
-    /// Returns the addresses to try, in order; `None` when a query is pending, whose answer `waiter` will
+    /// Returns the addresses to try, in order; `None` when a query is pending, whose result `waiter` will
     /// get.
     pub(super) fn lookup(
         &mut self,
@@ -133,7 +133,7 @@ impl Names {
         servers.iter().flat_map(|server| server.addresses.iter().copied())
     }
 
-    /// Returns how a server is called: by its own transport, or by the one that the last answer for its name prefers.
+    /// Returns the transport to a server: its configured one, or the one that the last answer for its name prefers.
     pub(super) fn transport_of(&self, address: &TrunkAddress) -> TrunkTransport {
         match address.transport {
             TrunkTransport::Preferred => {

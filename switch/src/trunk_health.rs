@@ -1,4 +1,4 @@
-//! What shows whether carriers work: their last refusals, and probes of their addresses by OPTIONS.
+//! The health of carriers: their last refusals, and probes of their addresses by OPTIONS.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ struct TrunkHealth {
     probes: HashMap<SocketAddr, ProbeState>,
 }
 
-/// What is known of an address.
+/// The result of the last probe of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProbeState {
     pub(super) state: TrunkAddressState,
@@ -67,7 +67,7 @@ impl Health {
         self.trunks.retain(|id, _| directory.trunk(*id).is_some());
     }
 
-    /// Records a refusal of a carrier; `None` is no response. Answers about the called party are none.
+    /// Records a refusal of a carrier; `None` is no response. Responses about the called party are not recorded.
     pub(super) fn refused(
         &mut self,
         now: Now,
@@ -96,7 +96,7 @@ impl Health {
     fn probed(&mut self, now: Now, trunk: TrunkId, to: SocketAddr, round_trip: Option<Duration>) {
         let probes = &mut self.trunks.entry(trunk).or_default().probes;
         if probes.len() >= ADDRESSES_MAX && !probes.contains_key(&to) {
-            // The addresses of a name have changed many times: those of before show nothing.
+            // The addresses of a name have changed many times: the results of former addresses are useless.
             probes.clear();
         }
         let before = probes.get(&to).and_then(|before| before.round_trip);
@@ -149,7 +149,7 @@ impl TrunkProbes {
         Some((id, probed.servers.iter().map(|(hop, _)| hop.clone()).collect()))
     }
 
-    /// Probes an address of a server; a full table of requests skips one probe, which then shows nothing.
+    /// Probes an address of a server. If the transaction table is full, the probe is skipped and has no result.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -174,7 +174,7 @@ impl TrunkProbes {
         }
     }
 
-    /// Handles the response to a probe, or with `false` that none came; returns whether it was a probe.
+    /// Handles the response to a probe (`is_answered`), or its timeout; returns whether it was a probe.
     pub(super) fn ended(&mut self, now: Now, key: ClientKey, is_answered: bool, health: &mut Health) -> bool {
         let Some(Sent { trunk, to, at }) = self.sent.remove(&key) else { return false };
         let round_trip = is_answered.then(|| now.instant.saturating_duration_since(at));
@@ -194,14 +194,14 @@ impl Probed {
     }
 }
 
-/// Refusals that are kept of a trunk.
+/// Most refusals kept of a trunk.
 const REFUSALS_MAX: usize = 20;
-/// Characters of a reason phrase that are kept.
+/// Most characters kept of a reason phrase.
 const REASON_LEN_MAX: usize = 100;
-/// Addresses of a trunk whose probes are kept.
+/// Most addresses of a trunk whose probes are kept.
 const ADDRESSES_MAX: usize = 64;
 /// The statuses by which a carrier passes on the answer of the called party (RFC 3261 §21.4, §21.6).
 const OF_THE_PARTY: [u16; 6] = [480, 486, 487, 600, 603, 604];
-/// The time to the first probe of a trunk, and in how many steps those of several trunks are spread.
+/// The time to the first probe of a trunk, and the number of steps over which first probes are spread.
 const FIRST_PROBE_AFTER: Duration = Duration::from_millis(200);
 const FIRST_PROBES: usize = 64;

@@ -1,6 +1,6 @@
-//! Which node of a cluster registers with a trunk.
+//! The node of a cluster that registers with a trunk.
 //!
-//! A carrier calls every contact that is registered for an account, or the last one alone (RFC 3261 §16.6), so only one node
+//! A carrier calls every registered contact of an account, or only the last one (RFC 3261 §16.6), so only one node
 //! registers: the home of the trunk.
 
 use sidetone_model::ids::{NodeId, TrunkId};
@@ -18,7 +18,7 @@ pub enum TrunkHomes {
     Members {
         /// This node.
         node: NodeId,
-        /// All of them, this node among them unless it drains.
+        /// All of them, including this node unless it drains.
         up: Vec<NodeId>,
     },
 }

@@ -17,7 +17,7 @@ use crate::trunk_servers::next_hops;
 
 /// Returns the state of a trunk; `None` when the directory has no such trunk.
 ///
-/// *Bounds*: it looks at every live call.
+/// *Bounds*: it iterates over all live calls.
 pub(super) fn status(
     now: Now,
     id: TrunkId,
@@ -27,7 +27,7 @@ pub(super) fn status(
 ) -> Option<TrunkStatus> {
     let trunk = shared.directory.trunk(id)?;
     let live = || calls.iter().filter(|live| live.call.facts().trunk == Some(id) && live.state().is_some());
-    // Servers are tried in turn: the last leg is the present one.
+    // Servers are tried in turn: the last leg is the current one.
     let server_of = |live: &LiveCall| {
         live.callees.iter().rev().find(|callee| callee.leg.is_some()).map(|callee| callee.flow.remote)
     };

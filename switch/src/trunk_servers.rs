@@ -1,4 +1,4 @@
-//! The servers of a trunk: those that requests are sent to, and those that calls come from.
+//! The servers of a trunk: the destinations of requests, and the sources of calls.
 
 use std::net::IpAddr;
 
@@ -27,7 +27,7 @@ pub(super) fn all_servers(trunk: &Trunk) -> impl Iterator<Item = TrunkAddress> {
     texts.filter_map(|text| text.parse().ok())
 }
 
-/// Returns the server in the Request-URI of a request that is sent to `hop`: a proxy gets requests for the address.
+/// Returns the server in the Request-URI of a request that is sent to `hop`: with a proxy, the trunk's address.
 pub(super) fn named_server(trunk: &Trunk, hop: &TrunkAddress) -> Option<TrunkAddress> {
     match &trunk.interop.outbound_proxy {
         Some(_) => trunk.address.as_deref()?.parse().ok(),

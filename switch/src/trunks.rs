@@ -1,4 +1,4 @@
-//! State of each trunk between calls: its answers to challenges, and whether it rests.
+//! State of each trunk between calls: its credentials for challenges, and whether it may be called.
 //!
 //! Credentials are sent only to the trunk's own address, and only for one realm (RFC 3261 §22.1): the
 //! configured one, else the one that the address gave during call setup. A party that joins the path later
@@ -26,15 +26,15 @@ pub(super) struct Trunks {
 
 /// The state of one trunk.
 struct Link {
-    /// The settings that `client` was made from.
+    /// The settings of `client`.
     login: Login,
     /// Absent without a password.
     client: Option<Client>,
-    /// The address that challenged last, and the header for its answer.
+    /// The address of the last challenge, and the header for the credentials.
     challenger: Option<(SocketAddr, Name<'static>)>,
-    /// The trunk asked not to be called until then (RFC 3261 §20.33).
+    /// The trunk asked not to be called until this time (RFC 3261 §20.33).
     rests_until: Option<Instant>,
-    /// The trunk sent no response, and is tried after the others until then.
+    /// The trunk sent no response, and is tried after the others until this time.
     silent_until: Option<Instant>,
 }
 
@@ -158,7 +158,7 @@ impl Login {
     }
 }
 
-/// The longest rest of a trunk, whatever it asks for.
+/// The longest time for which a trunk can ask not to be called.
 const REST_MAX: Duration = Duration::from_secs(300);
 /// How long a trunk that sent no response is tried last.
 const SILENT_FOR: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ pub(super) fn wall(now: Now, at: Instant) -> Timestamp {
     }
 }
 
-/// The instant of a wall time near `now`; one further back than the machine runs is `now`.
+/// The instant of a wall time near `now`; `now` for a time before the start of the monotonic clock.
 pub(super) fn instant(now: Now, at: Timestamp) -> Option<Instant> {
     let ahead = at.as_micros().checked_sub(now.wall.as_micros())?;
     let distance = Duration::from_micros(ahead.unsigned_abs());

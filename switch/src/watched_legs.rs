@@ -1,10 +1,10 @@
-//! The dialogs of new legs, for a driver that finds the calls of SIP messages.
+//! The dialogs of new legs, for a driver that assigns SIP messages to calls.
 
 use sidetone_model::ids::{CallId, OrganisationId};
 
 use crate::machine::Switch;
 
-/// The dialog of a leg, as the leg begins.
+/// The dialog of a leg at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedLeg {
     /// The call of the leg.
@@ -20,7 +20,7 @@ pub struct WatchedLeg {
 }
 
 impl Switch {
-    /// Notes new legs of calls from now on for [`Switch::poll_leg`]. Without it nothing is noted.
+    /// Notes new legs of calls from now on for [`Switch::poll_leg`]. Without this call, no legs are noted.
     pub fn watch_legs(&mut self) {
         self.control.calls.watch();
     }
@@ -29,7 +29,7 @@ impl Switch {
     pub fn poll_leg(&mut self) -> Option<WatchedLeg> {
         while let Some((call, organisation, leg)) = self.control.calls.poll_watched() {
             let ua = &self.shared.ua;
-            // A leg that is over already has sent and received nothing that could be found.
+            // A leg that has already ended has sent and received no message to assign.
             let (Some(call_id), Some(our_tag)) = (ua.call_id(leg), ua.tag_of(leg)) else { continue };
             let peer_tag = ua.dialog_of(leg).map(|(_, _, peers)| peers.to_owned());
             return Some(WatchedLeg {

@@ -1,6 +1,6 @@
-//! What a call and a registration cost the switch, in allocations and bytes: counted, in simulated time.
+//! Cost of a call and of a registration in the switch: allocations and bytes, counted in simulated time.
 //!
-//! The peers are texts whose own memory is not counted. A datagram is one allocation, as the transport makes it.
+//! The peers are texts whose own memory is not counted. A datagram is one allocation, as in the transport.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may stop where it fails")]
 #![allow(clippy::panic, reason = "a test fails by it")]
@@ -44,7 +44,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 fn calls_and_registrations_cost_what_they_did() {
     let mut bench = Bench::new();
 
-    // The tables have their size, and the phone is known, before anything is counted.
+    // Before the count starts, the tables have their final size and the phone is registered.
     for _ in 0..WARM_UP {
         bench.register();
     }
@@ -66,7 +66,7 @@ fn calls_and_registrations_cost_what_they_did() {
     let call = bench.cost.per(ROUNDS);
     assert_eq!(bench.ended, WARM_UP + ROUNDS);
 
-    // The calls stand long enough for every transaction of their beginning to end.
+    // Wait until every transaction of the calls' start has ended.
     bench.wait(Duration::from_secs(60));
     let before = bench.cost.live_bytes;
     let standing: Vec<Standing> = (0..STANDING).map(|_| bench.begin_call()).collect();
@@ -77,7 +77,7 @@ fn calls_and_registrations_cost_what_they_did() {
     standing.iter().for_each(|call| bench.end_call(call));
     bench.wait(Duration::from_secs(60));
     assert_eq!((bench.switch.live_calls(), bench.switch.legs()), (0, 0));
-    // A probe comes every 25 s, and its transaction lasts for 5 s.
+    // A probe is sent every 25 s, and its transaction lasts for 5 s.
     let is_quiet = |bench: &mut Bench| {
         bench.wait(Duration::from_secs(6));
         bench.switch.transactions() == (0, 0)
@@ -98,12 +98,12 @@ fn calls_and_registrations_cost_what_they_did() {
 /// Allocations of a registration: the REGISTER without credentials, its challenge, the REGISTER with them, and the
 /// 200. It was 429.
 const REGISTRATION_ALLOCATIONS_MAX: u64 = 100;
-/// Allocations of a call from a trunk to a phone: the messages of both legs, its events and its record. It was 1,047. The
-/// User-Agents and networks of both legs, in the record at the answer and at the end, are ten of them.
+/// Allocations of a call from a trunk to a phone: the messages of both legs, its events and its record. It was 1,047.
+/// Ten of them are the User-Agents and networks of both legs, in the record at the answer and at the end.
 const CALL_ALLOCATIONS_MAX: u64 = 430;
 /// Memory of a call that has been up for a minute, in the switch, with its share of the tables; docs/memory.md. It was
-/// 22,523 bytes. Each of the two legs has 24 bytes of it for reliable responses and for an offer in UPDATE, and as many for
-/// video that it has not.
+/// 22,523 bytes. Each of the two legs uses 24 bytes of it for reliable responses and for an offer in UPDATE, and 24
+/// bytes for video that it does not have.
 const STANDING_BYTES_MAX: i64 = 12_640;
 /// The same in its first seconds, while its transactions can still be repeated.
 const YOUNG_BYTES_MAX: i64 = 12_640;
@@ -151,7 +151,7 @@ struct Bench {
     start: Instant,
     now: Instant,
     cost: Cost,
-    /// What the switch sent in the last step; reserved, so that it is not counted.
+    /// The bytes that the switch sent in the last step; reserved, so that they are not counted.
     wire: Vec<u8>,
     sent: Vec<(SocketAddr, std::ops::Range<usize>)>,
     ports: u64,
@@ -160,7 +160,7 @@ struct Bench {
     login: Client,
 }
 
-/// The names of a call that is up.
+/// The identifiers of a call that is up.
 struct Standing {
     serial: u64,
     to: String,
@@ -185,7 +185,7 @@ impl Bench {
             calls_max: 2 * STANDING,
             md5_only: Vec::new(),
             reach: Reach::new(|_, to| Ok(Flow::udp(ListenerId(0), to))),
-            // A probe that is under way would be counted with the call.
+            // A probe in progress would be counted with the call.
             qualify: None,
             trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
@@ -279,7 +279,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// The phone answers the probes of its registration; their allocations are not those of a call.
+    /// The phone answers the probes of its registration; their allocations do not count for a call.
     fn answer_probes(&mut self) {
         let texts =
             self.sent.iter().map(|(_, range)| String::from_utf8(self.wire[range.clone()].to_vec()).unwrap());
@@ -291,7 +291,7 @@ impl Bench {
         }
     }
 
-    /// Delivers a datagram; returns what the switch sends.
+    /// Delivers a datagram; returns the messages that the switch sends.
     fn exchange(&mut self, from: &str, text: &str) -> Vec<String> {
         let flow = Flow::udp(ListenerId(0), from.parse().unwrap());
         let before = ALLOCATOR.stats();
@@ -305,7 +305,7 @@ impl Bench {
         texts.collect()
     }
 
-    /// Feeds an input and carries out the outputs, and counts what that costs.
+    /// Feeds an input, carries out the outputs, and counts the cost.
     fn feed(&mut self, input: Input) {
         self.wire.clear();
         self.sent.clear();

@@ -1,5 +1,5 @@
-//! What the room hears when a member joins or leaves: a chime, or the name that the member has spoken. Many at once are
-//! one chime.
+//! The announcement when a member joins or leaves: a chime, or the member's spoken name. Many joins or leaves in a
+//! short time get one chime.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ impl Live {
         matches!(self.name, RoomName::Stored(_)) && !self.is_moving && self.members.len() <= ANNOUNCED_MAX
     }
 
-    /// Announces a join or a leave; `named` is the leg of a member whose name is known. Those within two seconds of a
-    /// name are one chime, and those within two seconds of a chime are not announced.
+    /// Announces a join or a leave; `named` is the leg of a member whose spoken name is recorded. Within two seconds of
+    /// a name, further joins (or leaves) get one chime; within two seconds of a chime they are not announced.
     pub(super) fn announce(&mut self, now: Now, joins: bool, named: Option<LegId>, outputs: &mut Outputs) {
         if self.members.is_empty() {
             return;

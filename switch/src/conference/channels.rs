@@ -1,5 +1,5 @@
-//! The channels of a room's recording: one with the whole mix, or two, with the moderators on the left and all others on
-//! the right. While there is no moderator, the member who has been there for longest is on the left, so that
+//! The channels of a room's recording: one with the entire mix, or two, with the moderators on the left and all others
+//! on the right. While there is no moderator, the member who has been there for longest is on the left, so that
 //! two parties are never on one channel.
 
 use sidetone_model::room::Role;
@@ -8,17 +8,17 @@ use sidetone_model::room::Role;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Channels {
     two: bool,
-    /// Whether a recording has begun, so that the file has its channels.
+    /// Whether a recording has begun, which fixes the channels of the file.
     are_fixed: bool,
 }
 
 impl Channels {
-    /// The channels of a room that is stored with this number.
+    /// The channels of a room whose stored setting is this number.
     pub(super) fn of(channels: u16) -> Self {
         Channels { two: channels == 2, are_fixed: false }
     }
 
-    /// How many there are: 1 or 2.
+    /// The number of channels: 1 or 2.
     pub(super) fn count(self) -> u16 {
         if self.two { 2 } else { 1 }
     }
@@ -28,7 +28,8 @@ impl Channels {
         self.two
     }
 
-    /// Changes the number; returns whether that is possible: all recordings of a session are in one file.
+    /// Changes the number of channels; returns whether that is possible. All recordings of a session are in one file,
+    /// so the first recording fixes the number.
     pub(super) fn choose(&mut self, channels: u16) -> bool {
         let is_possible = !self.are_fixed || self.count() == channels;
         if is_possible {
@@ -37,7 +38,7 @@ impl Channels {
         is_possible
     }
 
-    /// Keeps the number from now on; returns whether this is the first recording of the session.
+    /// Fixes the number of channels; returns whether this is the first recording of the session.
     pub(super) fn fix(&mut self) -> bool {
         !std::mem::replace(&mut self.are_fixed, true)
     }

@@ -19,7 +19,7 @@ pub(super) struct Dialling {
     pub(super) kind: DialKind,
     pub(super) target: String,
     pub(super) role: Role,
-    /// Whether the target is asked for the key 1 before it is seated.
+    /// Whether the target is asked to press 1 before it is seated.
     pub(super) confirm: bool,
     /// The extension, if the target is a default member.
     pub(super) invite: Option<ExtensionId>,

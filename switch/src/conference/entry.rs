@@ -1,4 +1,4 @@
-//! The way in: asks callers for a room's number and for its PIN.
+//! Entry to rooms: asks callers for a room's number and for its PIN.
 //!
 //! [`Callers`] owns the callers on their way in and those who hear a last prompt. A caller who has passed becomes an
 //! [`Entrant`]; the machine seats the entrant, or has the entrant refused.
@@ -19,12 +19,12 @@ use crate::conference::pin_attempts::{Attempt, PinAttempts};
 use crate::conference::pins::{TRIES_MAX, role_of};
 use crate::conference::{Arrival, Hears, Output, PinCaller, RoomDirectory, Sought};
 
-/// What checks of numbers and PINs need: the stored rooms, the limits on wrong PINs, and the outputs.
+/// The context for checks of numbers and PINs: the stored rooms, the limits on wrong PINs, and the outputs.
 pub(super) struct Checks<'a> {
     pub(super) directory: &'a RoomDirectory,
     pub(super) pin_attempts: &'a mut PinAttempts,
     pub(super) outputs: &'a mut Outputs,
-    /// Whether rooms may live at other nodes.
+    /// Whether other nodes may own rooms.
     pub(super) seeks: bool,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Entrant {
     pub(super) who: Arrival,
     pub(super) room: RoomId,
     pub(super) role: Role,
-    /// Was not asked for a PIN.
+    /// Whether the caller was seated without a PIN prompt.
     pub(super) unasked: bool,
-    /// Is in a mix of their own already.
+    /// Whether the caller is already in a mix of its own.
     pub(super) in_mix: bool,
-    /// The call of ours that they answered.
+    /// The call of the room that the party answered.
     pub(super) dialling: Option<Box<Dialling>>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Callers {
     asked: HashMap<LegId, Caller>,
     /// Callers who hear a last prompt before we hang up.
     leaving: HashMap<LegId, Leaving>,
-    /// Callers who are asked at once.
+    /// Most callers that are asked at the same time.
     len_max: usize,
 }
 
@@ -71,13 +71,13 @@ struct Caller {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Was called by the room, and is asked for the key 1.
+    /// Was called by the room, and is asked to press 1.
     Confirm(Box<Dialling>),
     /// Asked for the PIN of a room.
     Pin(RoomId),
     /// Asked for a room's number.
     Room,
-    /// Waits for the node of the room.
+    /// Waits until the node that owns the room is found.
     Seek { room: RoomId, until: Instant },
     /// Waits for the result of the PIN check.
     Verdict { room: RoomId, due: Instant },
@@ -96,12 +96,12 @@ impl Leaving {
 }
 
 impl Callers {
-    /// Without callers; at most `len_max` callers are asked at once.
+    /// Creates the state without callers; at most `len_max` callers are asked at the same time.
     pub(super) fn new(len_max: usize) -> Self {
         Callers { asked: HashMap::new(), leaving: HashMap::new(), len_max }
     }
 
-    /// Whether no further caller is asked at present.
+    /// Whether the limit of callers is reached.
     pub(super) fn is_full(&self) -> bool {
         self.asked.len() >= self.len_max
     }
@@ -125,7 +125,7 @@ impl Callers {
         })
     }
 
-    /// The callers who wait for the node of a room.
+    /// The callers who wait until the node that owns a room is found.
     pub(super) fn seekers(&self, wanted: RoomId) -> Vec<LegId> {
         let seeks = |caller: &Caller| matches!(caller.stage, Stage::Seek { room, .. } if room == wanted);
         let seekers = self.asked.iter().filter(|(_, caller)| seeks(caller));
@@ -134,7 +134,7 @@ impl Callers {
         legs
     }
 
-    /// Handles the result of the search for the node of a room; returns a caller who needs no PIN.
+    /// Handles the result of the search for the node that owns a room; returns a caller who needs no PIN.
     pub(super) fn sought(
         &mut self,
         now: Now,
@@ -155,7 +155,7 @@ impl Callers {
         None
     }
 
-    /// Turns away a caller whose room has no node.
+    /// Refuses a caller when no node has the room.
     fn not_found(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) {
         self.dismiss(now, leg, vec![Prompt::Goodbye], HangupCause::NormalTemporaryFailure, outputs);
     }
@@ -165,7 +165,7 @@ impl Callers {
         self.ask(now, who, Stage::Room, outputs);
     }
 
-    /// Asks a party that a room called for the key 1. A mailbox, which answers as well, never keys it.
+    /// Asks a party that a room called to press 1. A mailbox that answers never does.
     pub(super) fn ask_confirmation(
         &mut self,
         now: Now,
@@ -176,7 +176,7 @@ impl Callers {
         self.ask(now, who, Stage::Confirm(Box::new(dialling)), outputs);
     }
 
-    /// Turns away the parties that a room called and that have not confirmed: the room was ended.
+    /// Refuses the parties that a room called and that have not confirmed, because the room was ended.
     pub(super) fn cancel_confirmations(&mut self, now: Now, ended: RoomId, outputs: &mut Outputs) {
         let is_of = |caller: &Caller| matches!(&caller.stage, Stage::Confirm(of) if of.room == ended);
         let mut legs: Vec<LegId> =
@@ -188,7 +188,7 @@ impl Callers {
         }
     }
 
-    /// Handles a caller who wants into a room: returns a caller who needs no PIN, asks others for it.
+    /// Handles a caller who wants to enter a room: returns a caller who needs no PIN, asks others for it.
     pub(super) fn come_into(
         &mut self,
         now: Now,
@@ -267,7 +267,7 @@ impl Callers {
         self.asked.insert(leg, caller);
     }
 
-    /// Handles a digit that a caller keyed; returns a caller whose entry is complete and right.
+    /// Handles a digit that a caller keyed; returns a caller whose input is complete and correct.
     pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, checks: Checks<'_>) -> Option<Entrant> {
         let caller = self.asked.get_mut(&leg)?;
         if matches!(caller.stage, Stage::Seek { .. } | Stage::Verdict { .. }) {
@@ -305,8 +305,8 @@ impl Callers {
         self.leaving.remove(&leg);
     }
 
-    /// Handles the caller's alarm: the end of the last prompt, the PIN result, silence, the end of entry, or a
-    /// repeated prompt. Returns a caller whose entry is right.
+    /// Handles the caller's timeout: the end of the last prompt, a PIN result that is due, silence, the time limit of
+    /// entry, or a prompt to repeat. Returns a caller whose input is correct.
     pub(super) fn due(&mut self, now: Now, leg: LegId, checks: Checks<'_>) -> Option<Entrant> {
         if self.leaving.contains_key(&leg) {
             self.hang_up(leg, checks.outputs);
@@ -386,7 +386,7 @@ impl Callers {
         self.found(now, leg, room, checks)
     }
 
-    /// Handles a caller whose room lives here, or will: asks for its PIN, or returns the caller.
+    /// Handles a caller whose room this node owns, or will own: asks for its PIN, or returns the caller.
     fn found(&mut self, now: Now, leg: LegId, room: RoomId, checks: Checks<'_>) -> Option<Entrant> {
         let caller = self.asked.get_mut(&leg)?;
         let needs_pin = checks.directory.room(room).is_some_and(|config| {
@@ -421,7 +421,7 @@ impl Callers {
             let who = caller.who;
             return Some(Entrant { who, room, role, unasked: false, in_mix: true, dialling: None });
         }
-        // Read before this failure counts, because the caller was given three tries when the prompt began.
+        // Read before this failure is counted: the caller was allowed three tries when the prompt began.
         let attempt = caller.who.attempt(room);
         let tries_max = if pin_attempts.is_slow(now.instant, &attempt) { 1 } else { TRIES_MAX };
         let reached = pin_attempts.failed(now.instant, &attempt);
@@ -438,7 +438,7 @@ impl Callers {
         None
     }
 
-    /// Reports a party that a room called, if it has not confirmed.
+    /// Reports the failed call to a party that a room called, if the party has not confirmed.
     fn not_confirmed(&self, now: Now, leg: LegId, cause: DialFailure, outputs: &mut Outputs) {
         if let Some(Stage::Confirm(dialling)) = self.asked.get(&leg).map(|caller| &caller.stage) {
             dialling.report_failure(now, cause, outputs);
@@ -548,10 +548,10 @@ impl Arrival {
 /// How long a party that a room called may take to confirm.
 const CONFIRM_MAX: Duration = Duration::from_secs(30);
 
-/// How long a caller waits until the room has a node: the lease of one that died, and a moment.
+/// How long a caller waits until a node owns the room: the lease of a failed node, plus a margin.
 const SEEK_MAX: Duration = Duration::from_secs(5);
 
-/// How long the node of a room may take to answer for a caller.
+/// How long the node that owns a room may take to answer the caller's call.
 const JOIN_MAX: Duration = Duration::from_secs(8);
 
 /// How long a caller may key nothing.

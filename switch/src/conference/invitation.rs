@@ -1,6 +1,6 @@
 //! One default member of a live room: whether the phone rings, and when to ring it again.
 //!
-//! A default member who is busy or not registered is rung again: at once when the phone is reported free;
+//! A default member who is busy or not registered is rung again: immediately when the phone is reported free;
 //! else every 5 s while no phone of the extension is registered (nothing is sent then), and every 30 s while
 //! the extension is busy. A phone that rang is not rung again for 30 s, and counts a report that it is free
 //! only once in that time: otherwise a phone that answers every call with busy would be rung endlessly.
@@ -23,7 +23,7 @@ pub(super) struct Invitation {
     pub(super) tried: Option<Instant>,
     /// When a phone last rang.
     pub(super) rang: Option<Instant>,
-    /// The last attempt that followed a report that the phone is free; may lie ahead.
+    /// The last attempt that followed a report that the phone is free; may be in the future.
     pub(super) heard_free: Option<Instant>,
 }
 

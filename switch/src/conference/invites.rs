@@ -23,11 +23,11 @@ pub(super) struct Invites {
     dials: HashMap<DialId, Dialling>,
     /// Default members who will be rung again, and for which room.
     waiting: BTreeSet<(ExtensionId, RoomName)>,
-    /// Calls that are being placed at once.
+    /// Most calls that are being placed at the same time.
     dials_max: usize,
 }
 
-/// What calling a member needs: the live rooms, the stored ones, and the outputs.
+/// The context for a call to a member: the live rooms, the stored ones, and the outputs.
 pub(super) struct Scene<'a> {
     pub(super) rooms: &'a mut LiveRooms,
     pub(super) directory: &'a RoomDirectory,
@@ -35,7 +35,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Invites {
-    /// Without calls; at most `dials_max` are placed at once.
+    /// Creates the state without calls; at most `dials_max` are being placed at the same time.
     pub(super) fn new(dials_max: usize) -> Self {
         Invites { dials: HashMap::new(), waiting: BTreeSet::new(), dials_max }
     }
@@ -107,7 +107,7 @@ impl Invites {
     }
 
     /// Dials a target for a room; returns the target and its call. A target that is already being dialled for the room
-    /// is not dialled twice; it gets the role of the latest request, and is asked to confirm as that one says.
+    /// is not dialled twice; it gets the role and the confirmation setting of the latest request.
     ///
     /// # Errors
     /// When the room is not stored, or when too many targets are being dialled.
@@ -237,7 +237,7 @@ impl Invites {
         Some(dialling)
     }
 
-    /// Handles an extension that was seated: it is not rung any more, also where a client had dialled it.
+    /// Handles an extension that was seated: it is not rung any more, even if a client had dialled it.
     pub(super) fn joined(
         &mut self,
         now: Now,

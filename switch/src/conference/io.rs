@@ -27,7 +27,7 @@ pub struct DialId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceId(pub u64);
 
-/// What the member at a leg hears.
+/// The audio that the member at a leg hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
     /// The organisation's hold music.
@@ -61,26 +61,26 @@ pub struct Arrival {
     pub device: Option<DeviceId>,
     /// Whether the party sends neither RTP nor RTCP at present.
     pub is_silent: bool,
-    /// Whether the call was forwarded: another party than the one that was called may have answered it.
+    /// Whether the call was forwarded: a party other than the called one may have answered.
     pub is_forwarded: bool,
-    /// What the party wants.
+    /// The goal of the party.
     pub goal: Goal,
-    /// The seat that it had in a room which another node has handed over to this one.
+    /// The party's seat in a room that another node has handed over to this one.
     pub returns: Option<String>,
 }
 
-/// Where the room is that a caller has keyed.
+/// The location of the room whose number a caller keyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
-    /// At another node, which the caller is being joined to.
+    /// At another node, to which the caller is being connected.
     Elsewhere,
     /// At this node.
     Here,
-    /// At no node, or at one that does not take the caller.
+    /// At no node, or at a node that does not accept the caller.
     Nowhere,
 }
 
-/// What a leg wants.
+/// The goal of a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// To be asked for a room's number first.
@@ -108,7 +108,7 @@ pub enum Goal {
     Room(RoomId),
 }
 
-/// What happened.
+/// An event to handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "handled at once, never stored")]
 pub enum Input {
@@ -131,7 +131,7 @@ pub enum Input {
     Gone(LegId, HangupCause),
     /// The party put us on hold, or resumed.
     Held(LegId, bool),
-    /// The name of a leg was looked for or recorded; whether it is known now.
+    /// The spoken name of a leg was looked up or recorded; whether there is one now.
     Name(LegId, bool),
     /// A prompt was played to a leg to its end; carries the prompt's token.
     Played(LegId, u64),
@@ -148,7 +148,7 @@ pub enum Input {
     Ringing(DialId),
     /// A party sends neither RTP nor RTCP, or sends again.
     Silent(LegId, bool),
-    /// The node of the room that a caller has keyed was looked for.
+    /// The search for the node of the room that a caller keyed has ended.
     Sought(LegId, Sought),
     /// A party began or stopped to talk.
     Talking(LegId, bool),
@@ -202,7 +202,7 @@ pub enum Output {
         organisation: OrganisationId,
         /// Whether the leg is muted.
         muted: bool,
-        /// What it hears.
+        /// The audio that it hears.
         hears: Hears,
     },
     /// Put a leg on the left channel of a recording with two, or on the right. A leg that joins a mix is on the right.
@@ -211,7 +211,7 @@ pub enum Output {
     Mute(LegId, bool),
     /// Something changed in a live room.
     Event(RoomEvent),
-    /// Look for, record, play or forget the name that a party has spoken.
+    /// Look up, record, play or forget a party's spoken name.
     Name(NameOrder),
     /// Send a note to phones.
     Note(RoomNote),
@@ -246,14 +246,14 @@ pub enum Output {
     StopRecording(MixId),
     /// End the sound that plays in a mix, or to one leg.
     StopSound(MixId, Option<LegId>),
-    /// Let only one other leg of the mix hear a leg; `None` lets all hear it, as when it joins a mix.
+    /// Make a leg audible to only one other leg of the mix; `None` makes it audible to all, as when it joins a mix.
     Whisper(LegId, Option<LegId>),
 }
 
-/// An order about the name that a party has spoken.
+/// An order about a party's spoken name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameOrder {
-    /// Look for the name of an extension, and keep it for the leg; then feed [`Input::Name`].
+    /// Look up the spoken name of an extension, and keep it for the leg; then feed [`Input::Name`].
     Find {
         /// The leg.
         leg: LegId,
@@ -272,11 +272,11 @@ pub enum NameOrder {
         leg: LegId,
         /// The organisation of the room.
         organisation: OrganisationId,
-        /// What follows the name.
+        /// The words after the name.
         words: Prompt,
     },
-    /// Record a mix, which has only this leg, until [`Output::StopRecording`], for five seconds at most. Keep it as the name of
-    /// the leg and of its extension, then feed [`Input::Name`].
+    /// Record a mix, which has only this leg, until [`Output::StopRecording`], for five seconds at most. Keep the
+    /// recording as the name of the leg and of its extension, then feed [`Input::Name`].
     Record {
         /// The mix.
         mix: MixId,
@@ -345,13 +345,13 @@ pub struct RoomPhone {
 /// Limits of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomsConfig {
-    /// Live rooms at once.
+    /// Most live rooms.
     pub rooms_max: usize,
-    /// Members of one room at once, unless the room has a lower limit.
+    /// Most members of one room, unless the room has a lower limit.
     pub members_max: usize,
-    /// Callers on their way into rooms at once.
+    /// Most callers on their way into rooms at the same time.
     pub callers_max: usize,
-    /// Calls that are being placed for rooms at once.
+    /// Most calls that are being placed for rooms at the same time.
     pub dials_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a member keys in a room: `*` and a digit, or a PIN and `#`.
+//! Keypad commands of a member in a room: `*` and a digit, or a PIN and `#`.
 
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ fn control(digit: char) -> Option<Keyed> {
 /// The longest pause between two digits.
 pub(super) const PAUSE: Duration = Duration::from_secs(3);
 
-/// Digits that are kept: more than any PIN has, so that a longer input never matches.
+/// Most digits that are kept: more than the longest PIN, so that a longer input never matches.
 pub(super) const DIGITS_MAX: usize = 16;
 
 #[cfg(test)]

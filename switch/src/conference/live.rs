@@ -1,7 +1,7 @@
 //! A live room: its members, and their changes.
 //!
-//! Every change is published with the room's new revision, so that readers of the news and readers of the
-//! room agree. What a seat hears, and whether it is muted, is computed from the state in one place.
+//! Every change is published with the room's new revision, so that a reader of the events and a reader of the
+//! room see the same state. One function computes from the state what a seat hears and whether it is muted.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ pub(super) struct Live {
     /// The sound that a program plays.
     pub(super) playing: Option<PlayingSound>,
     pub(super) channels: Channels,
-    /// Whether its members are on their way to another node, or from one.
+    /// Whether its members are being moved to another node, or from one.
     pub(super) is_moving: bool,
 }
 
@@ -82,16 +82,16 @@ pub(super) struct Member {
     /// Muted by "mute all", and therefore unmuted with it.
     pub(super) by_all: bool,
     pub(super) talking: bool,
-    /// How long it talked, without the present time.
+    /// How long it has talked, without the current talk spurt.
     talked: Duration,
-    /// When it began to talk.
+    /// When the current talk spurt began.
     talks_since: Option<Instant>,
     pub(super) held: bool,
     /// Sends neither RTP nor RTCP.
     pub(super) silent: bool,
     /// The registered phone.
     pub(super) device: Option<DeviceId>,
-    /// Seated without being asked for a PIN.
+    /// Seated without a PIN prompt.
     pub(super) unasked: bool,
     /// Wrong PINs keyed in the room.
     pub(super) tries: u8,
@@ -100,7 +100,7 @@ pub(super) struct Member {
     /// The trunk that the call came by.
     pub(super) trunk: Option<TrunkId>,
     pub(super) keypad: Keypad,
-    /// What was set for it by controls.
+    /// The settings made by controls.
     pub(super) controls: Controls,
     /// The seat as the media engine last received it.
     pub(super) seat: Seat,
@@ -125,7 +125,7 @@ impl Member {
 }
 
 impl Live {
-    /// Opens a room without members; the caller seats the first member at once.
+    /// Opens a room without members; the caller of this function seats the first member immediately.
     pub(super) fn open(
         now: Now,
         name: RoomName,
@@ -222,8 +222,8 @@ impl Live {
 
     fn add(&mut self, now: Now, mut member: Member, outputs: &mut Outputs) -> (u32, Seat) {
         self.moderators += usize::from(member.role == Role::Moderator);
-        // A leg joins a mix without gain and is heard by all: `settle` sets the rest, and one that whispers is muted
-        // until then.
+        // A leg joins a mix without gain and is heard by all. `settle` sets the rest; until then, a member who
+        // whispers is muted.
         let seat = member.seat_while(self.waits());
         let muted = seat.muted || member.controls.whisper_to.is_some();
         member.seat = Seat { muted, gain: MemberGain::default(), left: false, ..seat };
@@ -328,11 +328,11 @@ impl Live {
         for member in self.members.values_mut() {
             let (leg, told, mut seat) = (member.leg, member.seat, member.seat_while(waits));
             seat.whisper_to = listeners.get(&member.id).copied();
-            // A whisper without a listener is for no one.
+            // Without a listener, a whisper is heard by no member.
             seat.muted |= member.controls.whisper_to.is_some() && seat.whisper_to.is_none();
             seat.left = channels.is_left(member.role, is_moderated, first == Some(member.id));
             member.seat = seat;
-            // What is for one member is never heard by all: muted before a whisper ends, heard after it began.
+            // A whisper is never heard by the other members: mute before it ends, unmute after it has begun.
             if seat.muted && !told.muted {
                 outputs.push(Output::Mute(leg, true));
             }
@@ -354,7 +354,7 @@ impl Live {
         }
     }
 
-    /// Publishes what was set for a member who joined under another id, or on another call.
+    /// Publishes the controls of a member who joined again, under another id or on another call.
     pub(super) fn retell(&mut self, now: Now, id: u32, outputs: &mut Outputs) {
         let Some(controls) = self.members.get(&id).map(|member| member.controls) else { return };
         for change in controls.changes() {
@@ -362,7 +362,7 @@ impl Live {
         }
     }
 
-    /// Directs the whispers to a member to its new id.
+    /// Redirects whispers to a member's new id.
     pub(super) fn listener_is(&mut self, now: Now, before: u32, after: u32, outputs: &mut Outputs) {
         for id in self.whisperers_to(before) {
             if let Some(member) = self.members.get_mut(&id) {
@@ -502,7 +502,7 @@ impl Live {
         self.tell(now, RoomChange::Talking { member: id, talking }, outputs);
     }
 
-    /// Plays prompts to all who hear the room.
+    /// Plays prompts to all members who hear the room.
     pub(super) fn say(&self, prompts: Vec<Prompt>, outputs: &mut Outputs) {
         if !self.members.is_empty() {
             outputs.push(Output::PlayAll(self.mix, self.organisation, prompts));
@@ -600,7 +600,7 @@ impl Live {
 }
 
 impl Member {
-    /// Counts the time that it talks.
+    /// Starts or stops the count of its talk time.
     fn talks(&mut self, now: Instant, talking: bool) {
         self.talking = talking;
         if let Some(since) = self.talks_since.take() {
@@ -609,7 +609,7 @@ impl Member {
         self.talks_since = talking.then_some(now);
     }
 
-    /// Returns the member as the news show it.
+    /// Returns the member as events show it.
     pub(super) fn person(&self) -> Person {
         Person {
             member: self.id,
@@ -624,7 +624,7 @@ impl Member {
         }
     }
 
-    /// The seat while participants wait, or do not; without the listener of a whisper.
+    /// The seat, given whether participants wait for a moderator; without the listener of a whisper.
     fn seat_while(&self, waits: bool) -> Seat {
         let waits = self.controls.on_hold || waits && self.role == Role::Participant;
         let hears = match (waits, self.controls.deaf) {
@@ -653,7 +653,7 @@ impl Member {
             on_hold,
             waiting: waits && self.role == Role::Participant,
             gain,
-            // That of a member whose listener is on its way is no member's id.
+            // 0 stands for a listener who has not joined yet; it is no member's id.
             whisper_to: whisper_to.filter(|listener| *listener > 0),
             talking: self.talking,
             joined_at: self.joined_at,

@@ -1,7 +1,7 @@
 //! Carries out the controls of one member in a live room.
 //!
-//! A whisper is for one member. When that member leaves, the whisperer is muted: what it says is never heard by the
-//! room because a listener hung up.
+//! A whisper is for one member. When that member leaves, the whisperer is muted, so that the room does not hear the
+//! whisper because the listener hung up.
 
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::MemberChange;
@@ -12,8 +12,8 @@ use crate::conference::live::{Live, Member};
 use crate::conference::outputs::Outputs;
 
 impl Live {
-    /// Carries out a control of one member: deaf, gain, hold, a locked mute, or a whisper. One that asks for the
-    /// present state changes nothing; others are ignored.
+    /// Carries out a control of one member: deaf, gain, hold, a locked mute, or a whisper. A control that requests the
+    /// present state changes nothing; other controls are ignored.
     ///
     /// # Errors
     /// When there is no such member, or no such member to whisper to.
@@ -81,7 +81,7 @@ impl Live {
         Ok(())
     }
 
-    /// Mutes those who whispered to a member who left.
+    /// Mutes the members who whispered to a member who left.
     pub(super) fn listener_left(&mut self, now: Now, gone: u32, outputs: &mut Outputs) {
         for id in self.whisperers_to(gone) {
             self.mute(now, id, true, outputs);
@@ -114,7 +114,7 @@ impl Live {
         Ok(())
     }
 
-    /// Mutes a member, who cannot end that with a key. A moderator can: the lock is for participants.
+    /// Mutes a member; a participant cannot unmute by keypad. The lock does not apply to moderators.
     fn lock_mute(&mut self, now: Now, id: u32, outputs: &mut Outputs) -> Result<(), ControlRefused> {
         let leg = self.member(id)?.leg;
         if self.mute(now, id, true, outputs) {
@@ -122,7 +122,7 @@ impl Live {
         }
         let member = self.member(id)?;
         if member.role == Role::Participant && !std::mem::replace(&mut member.controls.mute_locked, true) {
-            // "Mute all" does not end it either.
+            // The end of "mute all" does not end the lock either.
             member.by_all = false;
             self.tell_member(now, id, MemberChange::MuteLock(true), outputs);
         }

@@ -1,7 +1,7 @@
-//! All live rooms of a node: which leg sits where, members who join and leave, rooms that open and close.
+//! All live rooms of a node: the seat of each leg, members who join and leave, rooms that open and close.
 //!
 //! [`LiveRooms`] owns the rooms and the seats. It does not hang up and does not dial: it returns
-//! what follows from a change, and the machine passes that on to callers and invitations.
+//! the consequences of a change, and the machine passes them on to callers and invitations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) struct LiveRooms {
     seats: HashMap<LegId, (RoomName, u32)>,
     /// Sessions that are over except for their recordings.
     recordings: HashMap<ConferenceSessionId, EndedSession>,
-    /// The legs whose names are known.
+    /// The legs whose spoken names are recorded.
     named: HashSet<LegId>,
     rooms_max: usize,
     members_max: usize,
@@ -43,18 +43,18 @@ struct EndedSession {
     open: usize,
 }
 
-/// What follows from a member's leaving.
+/// The consequence of a member's leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterLeaving {
     /// The room has no members and closes.
     Close(RoomName),
-    /// The last moderator left a room that ends then.
+    /// The last moderator left a room that ends without one.
     End(RoomName),
     /// Nothing.
     Nothing,
 }
 
-/// A command that a member keyed and that more than the room is needed for.
+/// A keyed command that the room cannot carry out alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyedCommand {
     /// End the room.
@@ -128,8 +128,8 @@ impl LiveRooms {
         }
     }
 
-    /// Seats a member; opens the room if it is not live, and records it then if it is stored so. Returns whether it
-    /// opened.
+    /// Seats a member. Opens the room if it is not live, and starts its recording if the stored room requires one.
+    /// Returns whether the room opened.
     pub(super) fn take_seat(
         &mut self,
         now: Now,
@@ -263,7 +263,7 @@ impl LiveRooms {
         self.rooms.get(&name).is_none_or(Live::is_announced)
     }
 
-    /// Removes the first member of a room that ends; returns the member's leg, which still is in the mix.
+    /// Removes the first member of a room that ends; returns the member's leg, which is still in the mix.
     pub(super) fn unseat_first(&mut self, now: Now, name: RoomName, outputs: &mut Outputs) -> Option<LegId> {
         let room = self.rooms.get_mut(&name)?;
         let (id, leg) = room.members.values().next().map(|member| (member.id, member.leg))?;
@@ -369,7 +369,7 @@ impl LiveRooms {
         }
     }
 
-    /// Mutes or unmutes a member, who hears which.
+    /// Mutes or unmutes a member, and plays the member a prompt about it.
     ///
     /// # Errors
     /// When the room is not live, or has no such member.
@@ -409,7 +409,7 @@ impl LiveRooms {
             Keyed::Mute | Keyed::Unmute => {
                 let muted = keyed == Keyed::Mute;
                 room.mute(now, id, muted, outputs);
-                // Played even if nothing changed: the member asked and expects an answer.
+                // Played even if nothing changed: the member pressed a key and expects a response.
                 outputs.play(leg, vec![mute_prompt(muted)]);
             }
             Keyed::Lock if moderates => room.lock(now, !room.locked, outputs),
@@ -453,7 +453,7 @@ fn mute_prompt(muted: bool) -> Prompt {
     if muted { Prompt::Muted } else { Prompt::Unmuted }
 }
 
-/// How long the last party of merged calls stays.
+/// How long the last party of merged calls may stay.
 const ALONE_MAX: Duration = Duration::from_secs(60);
 
 /// How long after the end of a room a recorder may report the end of its recording.

@@ -1,7 +1,8 @@
 //! The machine of all live rooms of a node, and of all callers on the way into one.
 //!
-//! Each part owns its state and knows no other machine: [`Callers`] the way in, [`LiveRooms`] the members, [`Invites`]
-//! the calls that rooms place. [`Rooms`] takes inputs and commands, and passes on what follows from one part for another.
+//! Each part owns its state and does not use the others: [`Callers`] the callers on their way in, [`LiveRooms`] the
+//! members, [`Invites`] the calls that rooms place. [`Rooms`] takes inputs and commands, and passes the results of one
+//! part on to another.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -63,7 +64,7 @@ pub struct Rooms {
     outputs: Outputs,
     /// The rooms that other nodes hand over to this one.
     expected: Expected,
-    /// Whether rooms may live at other nodes.
+    /// Whether other nodes may own rooms.
     seeks: bool,
 }
 
@@ -84,7 +85,7 @@ impl Rooms {
         }
     }
 
-    /// Has the node of a room sought when a caller has keyed the room's number.
+    /// Enables the search for the node that owns a room after a caller keyed the room's number.
     pub fn seek_owners(&mut self) {
         self.seeks = true;
     }
@@ -146,7 +147,7 @@ impl Rooms {
         self.outputs.next_alarm()
     }
 
-    /// Applies a command to a live room. A command that asks for the present state changes nothing.
+    /// Applies a command to a live room. A command that requests the present state changes nothing.
     ///
     /// # Errors
     /// When the room is not live, or has no such member.
@@ -242,7 +243,7 @@ impl Rooms {
         self.callers.rooms().chain(self.namings.rooms())
     }
 
-    /// The callers who wait for the node of a room.
+    /// The callers who wait until the node that owns a room is found.
     pub fn seekers(&self, room: RoomId) -> Vec<LegId> {
         self.callers.seekers(room)
     }
@@ -256,8 +257,8 @@ impl Rooms {
             .collect()
     }
 
-    /// Begins to hand a live room over to another node, and returns its state; `seat` names the seat of a leg. Its calls that
-    /// are not answered yet are cancelled.
+    /// Begins to hand a live room over to another node, and returns its state; `seat` returns the name of a leg's seat.
+    /// Unanswered calls of the room are cancelled.
     pub fn let_go(&mut self, now: Now, room: RoomId, seat: impl Fn(LegId) -> String) -> Option<RoomState> {
         let name = RoomName::from(room);
         let state = self.live.get(name)?.state(room, seat);
@@ -267,26 +268,26 @@ impl Rooms {
         Some(state)
     }
 
-    /// Keeps a room that was to be handed over.
+    /// Cancels the handover of a room; the room stays here.
     pub fn keep(&mut self, now: Now, room: RoomId) {
         if let Some(room) = self.live.get_mut(room.into()) {
             room.moves(now, false, &mut self.outputs);
         }
     }
 
-    /// Expects the members of a room that another node hands over; returns whether this node takes them.
+    /// Expects the members of a room that another node hands over; returns whether this node accepts them.
     pub fn expect(&mut self, now: Now, state: RoomState) -> bool {
         let is_stored = self.directory.room(state.room).is_some();
         let is_free = self.live.get(state.room.into()).is_none() && self.live.takes_another();
         is_stored && is_free && self.expected.expect(now, state, &mut self.outputs)
     }
 
-    /// Whether a member of a room at another node is expected here by this name of its seat.
+    /// Whether the member with this seat name is expected from a room at another node.
     pub fn expects(&self, room: RoomId, seat: &str) -> bool {
         self.expected.has(room, seat)
     }
 
-    /// Seats a member of a room that another node has handed over; returns whether the party is one.
+    /// Seats a member of a room that another node has handed over; returns whether the party is such a member.
     fn comes_back(&mut self, now: Now, who: &Arrival) -> bool {
         let (Goal::Room(room) | Goal::Moved { room }) = who.goal else { return false };
         let parts = (&mut self.live, &*self.directory);
@@ -410,14 +411,14 @@ impl Rooms {
         }
     }
 
-    /// Seats a caller whose way in is over.
+    /// Admits a caller who has completed entry.
     fn enter(&mut self, now: Now, entrant: Option<Entrant>) {
         if let Some(entrant) = entrant {
             self.admit(now, entrant);
         }
     }
 
-    /// Seats a caller whose naming is over.
+    /// Seats a caller whose name prompt has ended.
     fn named(&mut self, now: Now, named: Option<Named>) {
         let Some(Named { entrant, is_known }) = named else { return };
         if is_known {
@@ -426,7 +427,7 @@ impl Rooms {
         self.seat(now, entrant);
     }
 
-    /// Takes a caller who passed the PIN check or needs no PIN: its name comes first in a room that announces names.
+    /// Admits a caller who passed the PIN check or needs no PIN. A room that announces names first asks for the name.
     fn admit(&mut self, now: Now, entrant: Entrant) {
         let room = entrant.room;
         let names = self.directory.room(room).is_some_and(|config| config.announce_names);
@@ -441,7 +442,7 @@ impl Rooms {
         }
     }
 
-    /// Handles a party that hung up while it was named.
+    /// Handles a party that hung up while it was asked for its name.
     fn gone_before_its_seat(&mut self, now: Now, entrant: Option<Entrant>) {
         let Some(Entrant { room, dialling: Some(dialling), .. }) = entrant else { return };
         dialling.report_failure(now, DialFailure::Cancelled, &mut self.outputs);
@@ -519,7 +520,7 @@ impl Rooms {
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
         if who.is_forwarded {
-            // A mailbox may have answered, or a person who was not called: the default member was not reached.
+            // A mailbox or another person may have answered: the default member counts as not reached.
             self.not_reached(now, room, dialling.invite);
             let dialling = Dialling { role: Role::Participant, ..dialling };
             return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);
@@ -550,7 +551,7 @@ impl Rooms {
         }
     }
 
-    /// Removes a member, who hears that outside of the room and is then hung up.
+    /// Removes a member. The member hears a prompt about it outside of the room and is then hung up.
     fn kick(&mut self, now: Now, leg: LegId) {
         let Some(room) = self.live.seat_of(leg).and_then(|(name, _)| self.live.get(name)) else { return };
         let (organisation, mix) = (room.organisation, self.outputs.mix());
@@ -560,7 +561,7 @@ impl Rooms {
         self.leave(now, leg, cause);
     }
 
-    /// Hangs up all members. The room is gone at once, while its members still hear the prompt.
+    /// Hangs up all members. The room is removed immediately, while its members still hear the prompt.
     fn end(&mut self, now: Now, name: RoomName) {
         if self.live.get(name).is_none() {
             return;
@@ -591,7 +592,7 @@ impl Rooms {
         self.live.close(now, name, &mut self.outputs);
     }
 
-    /// The parts that checks of numbers and PINs are for, and what they need.
+    /// The callers, the live rooms, and the context for checks of numbers and PINs.
     fn checks(&mut self) -> (&mut Callers, &mut LiveRooms, Checks<'_>) {
         let checks = Checks {
             directory: &self.directory,
@@ -602,7 +603,7 @@ impl Rooms {
         (&mut self.callers, &mut self.live, checks)
     }
 
-    /// The invitations, and what calling a member needs.
+    /// The invitations, and the context for a call to a member.
     fn scene(&mut self) -> (&mut Invites, Scene<'_>) {
         let scene = Scene { rooms: &mut self.live, directory: &self.directory, outputs: &mut self.outputs };
         (&mut self.invites, scene)

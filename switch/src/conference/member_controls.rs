@@ -1,11 +1,11 @@
 //! Controls of one member by programs: loudness, deafness, hold, a mute that the member cannot end, a whisper.
 //!
-//! [`Controls`] is what was set; [`Live`] computes the seat from it and brings the media engine in line.
+//! [`Controls`] are the current settings; [`Live`] computes the seat from them and updates the media engine.
 
 use sidetone_model::room::MemberGain;
 use sidetone_model::room::event::MemberChange;
 
-/// What was set for a member by controls.
+/// The settings of a member made by controls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Controls {
     /// The member cannot end its mute with a key.
@@ -20,7 +20,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// The changes that lead here from a member who has just joined.
+    /// The changes from the settings of a new member to these settings.
     pub(super) fn changes(self) -> impl Iterator<Item = MemberChange> {
         let gain = (self.gain != MemberGain::default()).then_some(MemberChange::Gain(self.gain));
         let changes = [

@@ -1,8 +1,8 @@
-//! Live conference rooms and the way into them: one machine for all live rooms of a node.
+//! Live conference rooms and the entry to them: one machine for all live rooms of a node.
 //!
-//! [`Rooms`] knows legs, calls and prompts, but no SIP, no audio and no clock. Events of legs are [`Input`]s;
+//! [`Rooms`] handles legs, calls and prompts, but no SIP, no audio and no clock. Events of legs are [`Input`]s;
 //! actions on legs, and changes to publish, are [`Output`]s. A caller who is asked for a PIN has a mix of
-//! their own until admitted, so that prompts and digits work as in a room. A room is live from the first
+//! its own until admitted, so that prompts and digits work as in a room. A room is live from the first
 //! member who is seated until the last member leaves: one session, one mix, and member ids that are not
 //! reused.
 //!
@@ -10,15 +10,15 @@
 //!
 //! * A PIN ends with `#` or after 3 s without a digit; `*` clears the digits. After 60 s without a digit, and
 //!   after 5 minutes in all, the caller is hung up.
-//! * A participant who was seated without being asked for a PIN becomes a moderator by keying the moderator
+//! * A participant who was seated without a PIN prompt becomes a moderator by keying the moderator
 //!   PIN and `#` in the room: they leave as participant and join as moderator, under a new member id. Three
-//!   tries a call.
-//! * `*5` and `*7` toggle, like the commands that they stand for. A command that the member may not use gets
-//!   no prompt.
+//!   tries are allowed per call.
+//! * `*5` and `*7` toggle, like the commands that they stand for. A command that the member may not use has no
+//!   effect and no prompt.
 //! * A mute has one state, whether the member or a moderator set it: `*2` and a moderator's unmute both end
 //!   it, unless a program locked it: then a participant's `*2` does not. A member who was muted before "mute all" stays
 //!   muted when it ends.
-//! * When the member leaves that another whispers to, the whisperer is muted.
+//! * When the listener of a whisper leaves, the whisperer is muted.
 //! * While a room waits for its moderator, participants hear music and are not heard. It waits again when the
 //!   last moderator leaves.
 //! * A room that is ended, by a moderator or because the last moderator left, cancels all its calls. A room
@@ -26,10 +26,11 @@
 //!   answers later opens the room again.
 //! * A registered phone that calls again while its member is silent takes that member's seat: the member keeps its
 //!   id, its mute and the moderator's role, and the lost call is hung up. A locked or full room admits it.
-//! * A room that another node has handed over begins with the first of its members who comes here, and has its locks,
-//!   mutes and controls. Its default members are not rung again.
-//! * In a room with `announce_names`, a caller whose name is not known is asked for it, once for each extension. Joins and
-//!   leaves are announced by names as by chimes: in small rooms, and many at once are one chime.
+//! * A room that another node has handed over opens with the first member who arrives here. It keeps its lock, mutes
+//!   and controls. Its default members are not rung again.
+//! * In a room with `announce_names`, a caller without a recorded name is asked for it, once for each extension. The
+//!   rules for chimes apply to names, too: only small rooms announce, and many joins or leaves in a short time get one
+//!   chime.
 //! * A change of a stored room while it is live applies to members who join later; `wait_for_moderator`,
 //!   `end_when_moderator_leaves` and the name stay as they were when it opened.
 

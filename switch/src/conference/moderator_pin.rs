@@ -1,5 +1,4 @@
-//! A participant who was seated without a PIN keys the moderator PIN in the room. The same limits apply as on the way
-//! in.
+//! A participant who was seated without a PIN keys the moderator PIN in the room. The limits are the same as on entry.
 
 use sidetone_model::ids::{LegId, RoomId};
 use sidetone_model::prompt::Prompt;
@@ -36,7 +35,7 @@ pub(super) fn claim(now: Now, rooms: &mut LiveRooms, leg: LegId, digits: &str, c
     }
 }
 
-/// The result of a PIN keyed in a slow room is due.
+/// Checks a PIN keyed in a slow room, now that its result is due.
 pub(super) fn claim_due(now: Now, rooms: &mut LiveRooms, leg: LegId, checks: Checks<'_>) {
     let digits = claimant(rooms, leg, checks.directory).and_then(|(_, member)| member.claim.take());
     if let Some(digits) = digits {
@@ -55,7 +54,7 @@ fn claimant<'r>(
     (member.unasked && member.role == Role::Participant).then_some((room_id, member))
 }
 
-/// The PIN as it is counted.
+/// The attempt for the limits on wrong PINs.
 fn attempt(room: RoomId, member: &Member, directory: &RoomDirectory) -> Option<Attempt> {
     let organisation = directory.room(room)?.organisation_id;
     Some(Attempt { organisation, room, who: member.counted(), trunk: member.trunk })

@@ -1,8 +1,9 @@
-//! Rooms that move between the nodes of a cluster: what the next node gets of a room, and members who take their seats
-//! there again.
+//! Rooms that move between the nodes of a cluster: the state that the next node receives, and the members who take
+//! their seats there again.
 //!
-//! A member who comes back is not asked for a PIN, and a locked or full room admits it. While a room moves, members who are
-//! still on their way are not missed: the room neither waits for its moderator nor ends without one, and does not announce members.
+//! A member who is seated again is not asked for a PIN, and a locked or full room admits it. While a room moves, the
+//! absence of members who have not arrived yet has no effect: the room neither waits for its moderator nor ends
+//! without one, and does not announce members.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,18 +28,18 @@ use crate::room_state::{MemberState, RoomState};
 #[derive(Debug, Default)]
 pub(super) struct Expected(HashMap<RoomId, Coming>);
 
-/// A room whose members are on their way.
+/// A room whose members are being moved to this node.
 #[derive(Debug)]
 struct Coming {
     state: RoomState,
-    /// The member ids of those who have come, by their seats.
+    /// The ids of the members who have arrived, by seat name.
     seated: HashMap<String, u32>,
-    /// Members who whisper to one who has not come yet.
+    /// The ids of members whose whisper's listener has not arrived yet, with the listener's seat name.
     whispers: Vec<(u32, String)>,
 }
 
 impl Expected {
-    /// Expects the members of a room; returns whether it takes them.
+    /// Expects the members of a room; returns `false` when too many rooms are expected.
     pub(super) fn expect(&mut self, now: Now, state: RoomState, outputs: &mut Outputs) -> bool {
         let room = state.room;
         if self.0.len() >= ROOMS_MAX && !self.0.contains_key(&room) {
@@ -49,12 +50,12 @@ impl Expected {
         true
     }
 
-    /// Whether the seat is one of a member that is expected.
+    /// Whether the member with this seat name is expected.
     pub(super) fn has(&self, room: RoomId, seat: &str) -> bool {
         self.0.get(&room).is_some_and(|coming| coming.state.members.iter().any(|member| member.seat == seat))
     }
 
-    /// Seats a member as it was at the other node; returns whether it was expected.
+    /// Seats a member with its state from the other node; returns whether it was expected.
     pub(super) fn seat(
         &mut self,
         now: Now,
@@ -86,7 +87,7 @@ impl Expected {
         true
     }
 
-    /// Ends the wait for a room's members: those who have not come are missed from now on.
+    /// Ends the wait for a room's members; the room goes on without those who have not arrived.
     pub(super) fn over(&mut self, now: Now, room: RoomId, live: &mut LiveRooms, outputs: &mut Outputs) {
         outputs.clear(Alarm::Expected(room));
         let Some(coming) = self.0.remove(&room) else { return };
@@ -99,8 +100,8 @@ impl Expected {
 }
 
 impl LiveRooms {
-    /// Seats a member as another node had it, and opens the room for the first one; returns its id. `None` if there is no
-    /// such room here, or no further one may open.
+    /// Seats a member with its state from another node, and opens the room for the first one; returns its id. `None` if
+    /// this node has no such stored room, or no further room may open.
     fn take_kept_seat(
         &mut self,
         now: Now,
@@ -130,7 +131,7 @@ impl LiveRooms {
 }
 
 impl Live {
-    /// The room as the next node needs it; `seat` names the seat of a leg.
+    /// The state of the room for the next node; `seat` returns the name of a leg's seat.
     pub(super) fn state(&self, room: RoomId, seat: impl Fn(LegId) -> String) -> RoomState {
         let seat_of = |id: u32| self.members.get(&id).map(|member| seat(member.leg));
         let members = self.members.values().map(|member| {
@@ -160,14 +161,14 @@ impl Live {
         }
     }
 
-    /// Notes that the room's members are on their way, or no longer.
+    /// Notes that the move of the room's members has begun or ended.
     pub(super) fn moves(&mut self, now: Now, moves: bool, outputs: &mut Outputs) {
         self.is_moving = moves;
         self.hush(now, outputs);
         self.settle(outputs);
     }
 
-    /// Takes up the state of the room, which has no members here yet.
+    /// Restores the state of the room, which has no members here yet.
     fn resume(&mut self, now: Now, state: &RoomState, outputs: &mut Outputs) {
         self.is_moving = true;
         self.channels = Channels::of(state.channels);
@@ -184,14 +185,14 @@ impl Live {
         }
     }
 
-    /// Sets what was set for a member who has just been seated, and whose leg is `muted`.
+    /// Restores the settings of a member who has just been seated, and whose leg is `muted`.
     fn restore(&mut self, now: Now, id: u32, kept: &MemberState, muted: bool, outputs: &mut Outputs) {
         let gain = MemberGain { gain_db: kept.gain_db, automatic_gain: kept.automatic_gain };
         let Some(member) = self.members.get_mut(&id) else { return };
         let was_muted = member.muted;
         (member.muted, member.by_all, member.tries) = (kept.muted, kept.by_all, kept.tries);
         member.seat.muted = muted;
-        // Whom it whispers to follows when that member is here; until then it is no member's id.
+        // The listener's id is set when the listener is seated; until then it is no member's id.
         let whisper_to = kept.whisper_to.is_some().then_some(NO_MEMBER);
         member.controls = Controls {
             mute_locked: kept.mute_locked,
@@ -210,7 +211,7 @@ impl Live {
         self.settle(outputs);
     }
 
-    /// Lets only one member hear a member whose listener was not here; without one it is muted.
+    /// Sets the listener of a whisper that waited for it; without a listener, the whisperer is muted.
     fn whispers_to(&mut self, now: Now, id: u32, listener: Option<u32>, outputs: &mut Outputs) {
         let is_open = |member: &&mut Member| member.controls.whisper_to == Some(NO_MEMBER);
         let Some(member) = self.members.get_mut(&id).filter(is_open) else { return };
@@ -227,5 +228,5 @@ impl Live {
 const NO_MEMBER: u32 = 0;
 /// Rooms that are expected at the same time.
 const ROOMS_MAX: usize = 2_000;
-/// How long the members of a room may take to come.
+/// How long the members of a room may take to arrive.
 const EXPECTED_MAX: Duration = Duration::from_secs(8);

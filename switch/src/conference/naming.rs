@@ -1,8 +1,8 @@
 //! Asks a caller for its name before it is seated in a room that announces names.
 //!
-//! The name of an extension is looked for first, and asked for only when there is none. A party that was called or
-//! moved into the room is not asked. The caller waits in a mix of its own, which is recorded while it speaks. Every phase
-//! has a deadline, after which the caller is seated without a name.
+//! The recorded name of an extension is looked up first; the caller is asked only when there is none. A party that was
+//! called or moved into the room is not asked. The caller waits in a mix of its own, which is recorded while the caller
+//! speaks. Every phase has a deadline, after which the caller is seated without a name.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::conference::entry::Entrant;
 use crate::conference::outputs::{Alarm, Outputs};
 use crate::conference::{Goal, Hears, MixId, NameOrder, Output};
 
-/// The callers whose names are looked for or recorded before they are seated, and the legs whose names are to be
+/// The callers whose names are looked up or recorded before they are seated, and the legs whose names must be
 /// forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Namings {
     asked: HashMap<LegId, Naming>,
-    /// Legs for which a name was looked for or recorded.
+    /// Legs for which a name was looked up or recorded.
     sought: HashSet<LegId>,
 }
 
-/// A caller on the way to its seat.
+/// A caller who waits to be seated.
 #[derive(Debug)]
 struct Naming {
     entrant: Entrant,
@@ -34,34 +34,34 @@ struct Naming {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Hears the question; carries the token of the prompt.
+    /// The caller hears the question; carries the token of the prompt.
     Asked(u64),
-    /// The recording is over and is being kept.
+    /// The recording is over and is being stored.
     Kept,
-    /// Speaks.
+    /// The caller speaks and is recorded.
     Recorded,
-    /// The name is looked for.
+    /// The name is being looked up.
     Sought,
 }
 
-/// A caller whose naming is over, and whether its name is known.
+/// A caller to seat, and whether there is a recorded name.
 pub(super) struct Named {
     pub(super) entrant: Entrant,
     pub(super) is_known: bool,
 }
 
 impl Namings {
-    /// Whether a leg is on its way to a seat here.
+    /// Whether a leg waits here to be seated.
     pub(super) fn is_asked(&self, leg: LegId) -> bool {
         self.asked.contains_key(&leg)
     }
 
-    /// The rooms of the callers who are named.
+    /// The rooms of the waiting callers.
     pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
         self.asked.values().map(|naming| naming.entrant.room)
     }
 
-    /// Looks for the caller's name, or asks for it. Returns a caller who is to be seated at once.
+    /// Looks up the caller's name, or asks for it. Returns a caller to seat immediately.
     pub(super) fn begin(&mut self, now: Now, entrant: Entrant, outputs: &mut Outputs) -> Option<Entrant> {
         let (leg, organisation, extension) =
             (entrant.who.leg, entrant.who.organisation, entrant.who.extension);
@@ -85,7 +85,7 @@ impl Namings {
         None
     }
 
-    /// Handles the result of a search or of a recording.
+    /// Handles the result of a look-up or of a recording.
     pub(super) fn found(
         &mut self,
         now: Now,
@@ -100,7 +100,7 @@ impl Namings {
                 None
             }
             Phase::Kept | Phase::Recorded | Phase::Sought => self.done(leg, is_known, outputs),
-            // The answer to an earlier question came too late.
+            // The result of an earlier look-up arrived too late.
             Phase::Asked(_) => None,
         }
     }
@@ -118,7 +118,7 @@ impl Namings {
         outputs.set(Alarm::Name(leg), now.instant + SPOKEN_MAX);
     }
 
-    /// Handles a key: the hash key ends the recording, or the question, without a name then.
+    /// Handles a key: the hash key ends the recording; during the question it skips the name.
     pub(super) fn keyed(
         &mut self,
         now: Now,
@@ -198,12 +198,12 @@ impl Naming {
     }
 }
 
-/// Whether the party came by itself. One that was called may be a mailbox, whose greeting would become its name.
+/// Whether the party called the room itself. A called party may be a mailbox, whose greeting would become its name.
 fn may_be_asked(entrant: &Entrant) -> bool {
     matches!(entrant.who.goal, Goal::Ask | Goal::Room(_))
 }
 
-/// Callers of an organisation whose names are looked for or recorded at once; others are seated without.
+/// Most callers of an organisation whose names are looked up or recorded at the same time; others are seated without.
 const ASKED_MAX: usize = 50;
 
 /// How long the question may take.
@@ -212,5 +212,5 @@ const QUESTION_MAX: Duration = Duration::from_secs(15);
 /// How long a name may be.
 const SPOKEN_MAX: Duration = Duration::from_secs(5);
 
-/// How long a name may be looked for, and how long it may take to keep one.
+/// Time limit to look up a name, and to store one.
 const ANSWER_MAX: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! State shared by all parts of the machine: outputs, alarms, random numbers and counters.
+//! State shared by all parts of the machine: outputs, timers, random numbers and counters.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
@@ -15,20 +15,20 @@ use sidetone_model::time::Now;
 use crate::conference::pin_attempts::{Attempt, Reached};
 use crate::conference::{DialId, MixId, Output, PinCaller};
 
-/// What an alarm is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Alarm {
-    /// The last party of merged calls has been alone for long enough.
+    /// The time limit for the last party of merged calls.
     Alone(RoomName),
-    /// A caller on the way in: a pause between digits, silence, or a PIN result is due.
+    /// For a caller on the way in: a pause between digits, silence, or a PIN result that is due.
     Caller(LegId),
-    /// The members of a room that another node has handed over have had time enough to come.
+    /// The time limit for the members of a room that another node has handed over to arrive.
     Expected(RoomId),
     /// A default member is to be rung again.
     Invite(RoomName, ExtensionId),
     /// The result of a PIN that a member keyed in the room is due.
     Claim(LegId),
-    /// The search for a caller's name, or one of the steps to record it, takes too long.
+    /// The time limit to look up a caller's name, or for one of the steps to record it.
     Name(LegId),
     /// A recorder has not reported the end of a recording.
     Recording(ConferenceSessionId),
@@ -36,7 +36,7 @@ pub(super) enum Alarm {
     Sound(RoomName),
 }
 
-/// Outputs, alarms, the random generator and the counters.
+/// Outputs, timers, the random generator and the counters.
 #[derive(Debug)]
 pub(super) struct Outputs {
     outputs: VecDeque<Output>,
@@ -124,14 +124,14 @@ impl Outputs {
         }));
     }
 
-    /// Sets an alarm; replaces its earlier time.
+    /// Sets a timer; replaces its earlier time.
     pub(super) fn set(&mut self, alarm: Alarm, at: Instant) {
         self.clear(alarm);
         self.alarms.insert(alarm, at);
         self.due.insert((at, alarm));
     }
 
-    /// Sets an alarm, unless it is already set for an earlier time.
+    /// Sets a timer, unless it is already set for an earlier time.
     pub(super) fn set_sooner(&mut self, alarm: Alarm, at: Instant) {
         if self.alarms.get(&alarm).is_none_or(|set| at < *set) {
             self.set(alarm, at);
@@ -144,12 +144,12 @@ impl Outputs {
         }
     }
 
-    /// Returns when the next alarm is due.
+    /// Returns when the next timer is due.
     pub(super) fn next_alarm(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Removes and returns an alarm that is due.
+    /// Removes and returns a timer that is due.
     pub(super) fn ring(&mut self, now: Instant) -> Option<Alarm> {
         let alarm = self.due.first().filter(|(at, _)| *at <= now).map(|(_, alarm)| *alarm)?;
         self.clear(alarm);

@@ -3,13 +3,13 @@
 //! A caller who failed ten times in ten minutes at one room is refused there before the answer: the first
 //! time for ten minutes, and each further time for twice as long. This is counted per room and caller, so
 //! that one caller cannot lock out others. An extension is counted by its id, not by its number, because a
-//! trunk can pretend any number. Callers who withhold their number are not refused, because they cannot be
-//! told apart.
+//! trunk can send any number. Callers who withhold their number are not refused, because they cannot be
+//! distinguished.
 //!
 //! A room with many failures within an hour becomes slow: one try per call, and the results come one after
 //! another, so that parallel calls gain nothing. Extensions, and callers who keyed the right PIN before, do
-//! not queue until they have failed often themselves. Callers without a number have a count and a queue of
-//! their own. From all callers of the world together, a room checks at most 200 wrong PINs an hour: 60 before
+//! not queue until they have failed often themselves. Callers without a number have a separate count and a
+//! separate queue. From all callers together, a room checks at most 200 wrong PINs an hour: 60 before
 //! it is slow and 80 after that, 20 of known callers, and 10 and 30 of callers without a number. The room
 //! never closes.
 //!
@@ -72,7 +72,8 @@ pub(super) struct PinAttempts {
     turn: u64,
 }
 
-/// Where the failures of many callers are counted together. Callers without a number are counted separately.
+/// A scope in which the failures of many callers are counted together. Callers without a number are counted
+/// separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     /// Extensions and callers who keyed the right PIN before, at a room.
@@ -219,8 +220,8 @@ impl PinAttempts {
         }
     }
 
-    /// Returns when a caller hears the result of a PIN: `None` means at once; `Some(None)` means that too
-    /// many wait and the caller has to call again.
+    /// Returns when a caller hears the result of a PIN: `None` means immediately; `Some(None)` means that too
+    /// many callers wait and this one has to call again.
     pub(super) fn verdict_at(&mut self, now: Instant, attempt: &Attempt) -> Option<Option<Instant>> {
         let slow: Vec<Place> = attempt.places().filter(|place| self.is_slow_at(now, *place)).collect();
         if slow.is_empty() {
@@ -350,10 +351,10 @@ const CALLERS_MAX: usize = 10_000;
 /// How long a known caller waits for a result in a slow room.
 const KNOWN_VERDICT: Duration = Duration::from_secs(3);
 
-/// How long a caller may wait for a result; longer than the slowest pace but one.
+/// How long a caller may wait for a result; longer than every pace but the slowest.
 const VERDICT_WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// Callers remembered for having keyed the right PIN, over all rooms.
+/// Most callers remembered for a right PIN, over all rooms.
 const KNOWN_MAX: usize = 4_096;
 
 /// Characters of a number that are compared.
@@ -379,8 +380,8 @@ mod tests {
         format!("+4477009{n:05}")
     }
 
-    /// Everyone guesses at one room: callers with a new number each time, without a number, callers who keyed the
-    /// right PIN before, and extensions.
+    /// All kinds of callers guess at one room: callers with a new number each time, callers without a number, callers
+    /// who keyed the right PIN before, and extensions.
     #[test]
     fn the_whole_world_guesses_200_pins_an_hour_at_one_room() {
         let start = any_instant();
@@ -483,7 +484,7 @@ mod tests {
         );
     }
 
-    /// Over many trunks, at all rooms of one organisation; those of another one are not slow.
+    /// Guesses over many trunks at all rooms of one organisation; the rooms of another organisation are not slow.
     #[test]
     fn an_organisation_has_a_limit_over_all_its_rooms_and_trunks() {
         let start = any_instant();

@@ -1,4 +1,4 @@
-//! Compares what a party keyed with the PINs of a room, in the same time for every input.
+//! Compares a party's digits with the PINs of a room, in the same time for every input.
 
 use sidetone_model::room::{Pin, Role, RoomConfig};
 use subtle::{Choice, ConstantTimeEq};
@@ -15,7 +15,7 @@ pub(super) fn role_of(config: &RoomConfig, digits: &str) -> Option<Role> {
     }
 }
 
-/// Whether `digits` equal `pin`; an empty PIN equals nothing.
+/// Whether `digits` equal `pin`; an empty PIN never matches.
 pub(super) fn is_pin(pin: &Pin, digits: &str) -> Choice {
     pin.as_str().as_bytes().ct_eq(digits.as_bytes()) & Choice::from(u8::from(!pin.is_empty()))
 }

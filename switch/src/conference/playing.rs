@@ -1,6 +1,6 @@
-//! A sound that a program plays into a live room: to all members, or to one of them, one at a time.
+//! A sound that a program plays into a live room: to all members, or to one of them. Only one sound plays at a time.
 //!
-//! The room knows how long the sound is, and reports its end by an alarm of its own: the media engine reports nothing.
+//! The room gets the length of the sound and reports its end by its own timer: the media engine does not report it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Live {
     /// Plays a sound.
     ///
     /// # Errors
-    /// While another one is played, and when there is no such member.
+    /// While another sound plays, and when there is no such member.
     pub(super) fn play_sound(
         &mut self,
         now: Now,
@@ -40,7 +40,7 @@ impl Live {
     /// Ends the sound that is played, if there is one.
     pub(super) fn stop_sound(&mut self, now: Now, outputs: &mut Outputs) {
         let Some(sound) = self.playing.take() else { return };
-        // A member who has left hears nothing any more.
+        // There is no sound to stop for a member who has left.
         if let Ok(leg) = self.leg_of(sound.member) {
             outputs.push(Output::StopSound(self.mix, leg));
         }

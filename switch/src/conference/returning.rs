@@ -1,6 +1,6 @@
-//! A phone that calls again before the end of its last call was noticed, after a power cut for example: it takes its
-//! old seat. A call that may come from another phone of the same party gets a seat of its own, and the silent
-//! member is probed at once.
+//! A phone that calls again before the end of its last call is detected, for example after a power cut, takes its
+//! old seat. A call that may come from another phone of the same party gets its own seat, and the silent
+//! member is probed immediately.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::room::{Role, RoomName};
@@ -39,7 +39,7 @@ pub(super) fn retake(
     true
 }
 
-/// Has the silent members probed that may be lost calls of the same party.
+/// Requests a probe of the silent members that may be lost calls of the same party.
 pub(super) fn doubt_others(rooms: &LiveRooms, who: &Arrival, name: RoomName, outputs: &mut Outputs) {
     let members = rooms.get(name).into_iter().flat_map(|room| room.members.values());
     for member in members.filter(|member| member.silent && is_same_party(member, who)) {

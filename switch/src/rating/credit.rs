@@ -12,9 +12,9 @@
 //! when its paid increment is over; one warning precedes that. Because a record counts whole seconds, the end
 //! may be served up to one second late without charging a further second. **So the balance never goes below
 //! zero**, with three exceptions. The ledger may be served more than a second late; the balance then falls
-//! below zero by at most the increments that began in between. The limit may be lowered below what is in use.
-//! In a cluster a node uses what it has reserved of the credit (`reserve.rs`); a call that does not fit into it waits until
-//! more is reserved, or is refused when there is no more.
+//! below zero by at most the increments that began in between. The limit may be lowered below the amount in use.
+//! In a cluster a node uses the credit that it has reserved (`reserve.rs`); a call that does not fit into it waits
+//! until more is reserved, or is refused when there is no more.
 //!
 //! *Cost*: while the credit covers another minute of all live calls, a call costs a few additions. The
 //! instant at which the credit ends is computed only in the last minute.
@@ -60,7 +60,7 @@ pub enum Output {
 #[error("the credit does not last for the first increment")]
 pub struct NoCredit;
 
-/// What a call takes from the credit, as a function of its seconds.
+/// The charge of a call to the credit, as a function of its seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter {
     price: Price,
@@ -68,7 +68,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the meter of a call with these prices; `None` when the call takes nothing from the credit.
+    /// Returns the meter of a call with these prices; `None` when the call does not use the credit.
     pub fn of(tariff: &Tariff) -> Option<Meter> {
         tariff.credit.map(|credit| Meter { price: tariff.sell, fx_rate: credit.fx_rate })
     }
@@ -110,7 +110,7 @@ impl Meter {
 struct Book {
     /// The highest total that may be used; `None` means no limit.
     limit: Option<i128>,
-    /// What this node may use of it; `None` for a node on its own.
+    /// The part that this node may use; `None` for a single node.
     reserve: Option<Reserve>,
     /// The amount used according to the database; only grows.
     used: i128,
@@ -119,7 +119,7 @@ struct Book {
     waiting_sum: i128,
     /// Live calls, ordered by id so that the outputs do not depend on hash order.
     calls: BTreeMap<CallId, Metered>,
-    /// Until this instant the limit cannot be exceeded by the calls known so far.
+    /// Until this instant, the present calls cannot exceed the limit.
     horizon: Option<Instant>,
     /// The credit left at the horizon in the worst case.
     slack: i128,
@@ -136,7 +136,7 @@ struct Metered {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The call was asked to end; `held` is its final charge.
+    /// The end of the call was requested; `held` is its final charge.
     Ending { held: i128 },
     /// It waits for credit to be reserved, until then.
     Reserving { until: Instant },
@@ -164,7 +164,7 @@ impl Metered {
         }
     }
 
-    /// Returns the most that the call can hold at `at`: a ringing call may be answered at once.
+    /// Returns the most that the call can hold at `at`: a ringing call may be answered immediately.
     fn held_at_most(&self, now: Instant, at: Instant) -> i128 {
         match self.state {
             State::Reserving { .. } | State::Ringing => {
@@ -174,7 +174,7 @@ impl Metered {
         }
     }
 
-    /// Returns what the call would be charged if it ended now.
+    /// Returns the charge of the call if it ended now.
     fn charge(&self, now: Instant) -> i128 {
         let State::Up { since } = self.state else { return 0 };
         let billsec = now.saturating_duration_since(since).as_secs();
@@ -211,7 +211,7 @@ impl Ledger {
         }
     }
 
-    /// From now on other nodes use the same credit: nothing of it is reserved yet.
+    /// Sets that other nodes use the same credit; this node has not reserved any of it yet.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
@@ -237,7 +237,7 @@ impl Ledger {
             }
             (book.limit, book.used) = (limit, used);
             if self.is_shared {
-                // There may be more than before.
+                // There may be more credit than before.
                 book.reserve.get_or_insert_default().is_all = false;
             }
             self.review(now, account.organisation_id);
@@ -286,15 +286,15 @@ impl Ledger {
         book.limit.is_none_or(|limit| first <= 0 || book.exposure(now) + first <= limit)
     }
 
-    /// Whether a call waits for credit to be reserved; [`Output::GoOn`] or [`Output::Refuse`] follows, within two seconds.
+    /// Whether a call waits for a reservation; [`Output::GoOn`] or [`Output::Refuse`] follows within two seconds.
     pub fn is_reserving(&self, call: CallId) -> bool {
         let book = self.owners.get(&call).and_then(|organisation| self.books.get(organisation));
         let metered = book.and_then(|book| book.calls.get(&call));
         metered.is_some_and(|metered| metered.reserves_until().is_some())
     }
 
-    /// Returns what the calls of every organisation need of a credit that other nodes use, too. What is far more than they
-    /// need is not used from now on.
+    /// Returns the needs of the calls of every organisation whose credit other nodes use, too. A reserve far above the
+    /// need is reduced from now on.
     pub fn needs(&mut self, now: Instant) -> Vec<CreditNeed> {
         let soon = now + self.warning + LOOK_AHEAD;
         let needs = self.books.iter_mut().filter_map(|(organisation, book)| {
@@ -319,7 +319,7 @@ impl Ledger {
         needs.collect()
     }
 
-    /// Takes what was reserved: calls that wait for it go on, or are refused when there is no more.
+    /// Applies a new reserve: calls that wait for credit continue, or are refused when there is no more.
     pub fn reserved(&mut self, now: Instant, reserved: CreditReserved) {
         let CreditReserved { organisation, reserved, is_all } = reserved;
         let Some(book) = self.books.get_mut(&organisation) else { return };
@@ -327,7 +327,7 @@ impl Ledger {
         if let Some((amount, used)) = reserved {
             let used = i128::from(used.scaled());
             if used < book.used {
-                // Calls were stored since, and it is not known what they have left of it. It is asked for again.
+                // Calls were stored since, so the rest of this reserve is unknown. It is requested again.
                 return;
             }
             (book.used, reserve.amount) = (used, amount.scaled().into());
@@ -395,7 +395,7 @@ impl Ledger {
             book.reserve.iter_mut().for_each(|reserve| reserve.stored(charge));
         }
         book.used = book.used.max(used.scaled().into());
-        // The total grew by more than our calls: another node spent credit.
+        // The total grew by more than the charges of our calls: another node spent credit.
         if book.used + book.waiting_sum > before {
             self.review(now, organisation);
         }
@@ -465,13 +465,13 @@ impl Book {
         }
     }
 
-    /// Returns the highest total that this node may let be used; `None` means no limit.
+    /// Returns the highest total that the calls of this node may reach; `None` means no limit.
     fn cap(&self) -> Option<i128> {
         let limit = self.limit?;
         Some(self.reserve.map_or(limit, |reserve| limit.min(self.used + reserve.amount)))
     }
 
-    /// Returns what this node's calls hold at `at` at most, with the charges that are not stored yet.
+    /// Returns the most that this node's calls hold at `at`, plus the charges that are not stored yet.
     fn needed(&self, now: Instant, at: Instant) -> i128 {
         self.waiting_sum + self.calls.values().map(|call| call.held_at_most(now, at)).sum::<i128>()
     }
@@ -493,7 +493,7 @@ impl Book {
         outputs.push_back(Output::Refuse(id));
     }
 
-    /// Returns what is used or held at `at` if no further input arrives.
+    /// Returns the amount used or held at `at` if no further input arrives.
     fn exposure(&self, at: Instant) -> i128 {
         self.used + self.waiting_sum + self.calls.values().map(|call| call.held(at)).sum::<i128>()
     }
@@ -582,7 +582,7 @@ impl Book {
 
 /// How far ahead the credit must last for an account to be skipped on every input of its calls.
 const LOOK_AHEAD: Duration = Duration::from_secs(60);
-/// How much longer than that the reserve of a node must last.
+/// How much longer than [`LOOK_AHEAD`] the reserve of a node must last.
 const RESERVED_AHEAD: Duration = Duration::from_secs(60);
 /// How long a call waits for credit to be reserved: longer than the database may take.
 const RESERVES_FOR: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Rating: which rate applies to a call, what its seconds cost, the amount in another currency, and how long
+//! Rating: the rate that applies to a call, the cost of its seconds, the amount in another currency, and how long
 //! an organisation's credit lasts. Pure: prices come from a snapshot, time is `now`.
 //!
 //! The rules, as a record shows them:

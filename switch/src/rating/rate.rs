@@ -1,4 +1,4 @@
-//! What the seconds of a call cost.
+//! The cost of a call by its seconds.
 
 use sidetone_model::money::Amount;
 use sidetone_model::rating::{Increments, Price};
@@ -11,7 +11,7 @@ pub fn charged_seconds(increments: Increments, billsec: u32) -> u64 {
     first + beyond.div_ceil(next) * next
 }
 
-/// Returns what an answered call of `billsec` whole seconds costs: `per_minute · seconds ÷ 60`, rounded once,
+/// Returns the cost of an answered call of `billsec` whole seconds: `per_minute · seconds ÷ 60`, rounded once,
 /// half to even, at the eighth decimal place.
 ///
 /// *Bounds*: an amount too large for [`Amount`] becomes the largest [`Amount`]; at the highest price that
@@ -20,7 +20,7 @@ pub fn charge(price: &Price, billsec: u32) -> Amount {
     charge_seconds(price, charged_seconds(price.increments, billsec))
 }
 
-/// Returns what `seconds` cost, without rounding to increments.
+/// Returns the cost of `seconds`, without rounding to increments.
 pub(super) fn charge_seconds(price: &Price, seconds: u64) -> Amount {
     price.per_minute.times(seconds, 60).unwrap_or(Amount::MAX)
 }

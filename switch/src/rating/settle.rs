@@ -8,7 +8,7 @@ use sidetone_model::rating::{Billing, CarrierCharge, CreditDraw, Tariff};
 use super::fx::FxTable;
 use super::rate::charge;
 
-/// Writes the amounts of a call that is over into its record, by the prices that were frozen when it began.
+/// Writes the amounts of an ended call into its record, by the prices that were frozen when it began.
 /// Only the conversion of the carrier's charge is chosen now, as of the call's end. A record without prices
 /// is free.
 ///
@@ -32,7 +32,7 @@ pub fn settle(cdr: &mut Cdr, fx: &FxTable) {
     cdr.billing.cost = Some(CarrierCharge { currency: price.currency, amount, fx_rate });
 }
 
-/// Returns what a call of `billsec` whole seconds takes from its organisation's credit.
+/// Returns the charge of a call of `billsec` whole seconds to its organisation's credit.
 pub fn draw(tariff: &Tariff, billsec: u32) -> Option<CreditDraw> {
     let rate = tariff.credit?;
     let amount = convert(charge(&tariff.sell, billsec), rate.fx_rate);

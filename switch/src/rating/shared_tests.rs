@@ -1,4 +1,4 @@
-//! Credit that several nodes use: each reserves its part in a database, and together they never spend more than there is.
+//! Credit that several nodes use: each reserves a part in a database, and together they never exceed the credit.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// What the task of a node does.
+    /// Runs the task of a node that reserves credit.
     fn reserve(&mut self, node: usize) {
         let Some(need) = self.ledgers[node].needs(self.now).into_iter().next() else { return };
         let CreditNeed { reserved, low, need, is_urgent, has_surplus, .. } = need;
@@ -151,14 +151,14 @@ impl World {
             }
         };
         if self.rng.random_bool(0.2) {
-            // A call is stored before the switch learns of the reserve.
+            // A call is stored before the switch receives the reserve.
             self.store();
         }
         self.ledgers[node].reserved(self.now, reserved);
         self.obey(node);
     }
 
-    /// Stores the oldest call, and informs its node of that and of what all have used.
+    /// Stores the oldest call, and reports that to its node, with the total that all nodes have used.
     fn store(&mut self) {
         if self.unstored.is_empty() {
             return;
@@ -239,7 +239,7 @@ fn long_nodes_never_spend_more_than_there_is_with_a_thousand_seeds() {
     hold_the_laws(1_000);
 }
 
-/// Nodes that lose their database, with as many seeds.
+/// Runs random worlds with `seeds` seeds, in which nodes lose their database.
 fn hold_the_laws(seeds: u32) {
     let (mut refused, mut cut, mut waited, mut left) = (0, 0, 0, 0);
     for seed in (0..seeds).map(u64::from) {
@@ -249,7 +249,7 @@ fn hold_the_laws(seeds: u32) {
             world.act();
             world.step(Duration::from_millis(250));
         }
-        // All calls end, and everything is stored: nothing stays reserved.
+        // All calls end and are stored: no credit stays reserved.
         world.is_away = [false; NODES];
         let mut ids: Vec<CallId> = world.live.keys().copied().collect();
         ids.sort_unstable();
@@ -268,7 +268,7 @@ fn hold_the_laws(seeds: u32) {
     assert!(left < seeds / 2, "in {left} of {seeds} runs more than half of the credit was not used");
 }
 
-/// One node holds all; when its calls are over, another one can use the rest.
+/// One node holds all credit; when its calls are over, another one can use the rest.
 #[test]
 fn a_call_waits_for_its_reserve_and_is_refused_when_the_others_hold_all() {
     let mut world = World::new(1, 100);
@@ -278,7 +278,7 @@ fn a_call_waits_for_its_reserve_and_is_refused_when_the_others_hold_all() {
     world.step(Duration::from_millis(50));
     assert!(world.live.values().all(|call| !call.waits));
     assert_eq!(world.reserves[0], 100, "what the call may need soon");
-    // The first increment fits into the credit as this node knows it, and not into what is left.
+    // The first increment fits into the credit in the view of this node, but not into the actual rest.
     assert!(world.begin(1, dear));
     world.step(Duration::from_millis(50));
     assert_eq!((world.live.len(), world.refused), (1, 1));
@@ -291,7 +291,7 @@ fn a_call_waits_for_its_reserve_and_is_refused_when_the_others_hold_all() {
     assert!(world.live.values().all(|call| !call.waits));
 }
 
-/// The node does not hear of a reserve at all: its task or the database is stuck.
+/// The node gets no result of its request at all: its task or the database is stuck.
 #[test]
 fn a_call_waits_for_its_reserve_no_longer_than_two_seconds() {
     let mut world = World::new(1, 100_000);
@@ -309,7 +309,7 @@ fn a_call_waits_for_its_reserve_no_longer_than_two_seconds() {
     }
 }
 
-/// Without the database, live calls use what is reserved and are ended then; new ones are refused.
+/// Without the database, live calls use up the reserve and are then ended; new calls are refused.
 #[test]
 fn without_the_database_calls_last_as_long_as_their_reserve() {
     let mut world = World::new(1, 100_000);

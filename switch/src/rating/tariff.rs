@@ -19,7 +19,7 @@ pub struct Tariffs {
     fx: FxTable,
 }
 
-/// What a call to a number costs its organisation.
+/// The price of a call to a number for its organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quote {
     /// The organisation has rates, but none for the number: the call is refused.
@@ -54,7 +54,7 @@ impl Tariffs {
         self.revision
     }
 
-    /// Returns what a call of `organisation` to `number` that begins at `at` costs the organisation.
+    /// Returns the price that the organisation pays for a call to `number` that begins at `at`.
     pub fn quote(&self, organisation: OrganisationId, number: &str, at: Timestamp) -> Quote {
         match self.sell.get(&organisation) {
             None => Quote::Free,
@@ -62,7 +62,7 @@ impl Tariffs {
         }
     }
 
-    /// Returns what a call over `trunk` to `number` that begins at `at` costs the operator.
+    /// Returns the price that the operator pays for a call over `trunk` to `number` that begins at `at`.
     pub fn cost(&self, trunk: TrunkId, number: &str, at: Timestamp) -> Option<Price> {
         self.cost.get(&trunk)?.find(number, at)
     }
@@ -76,7 +76,7 @@ impl Tariffs {
 /// The prices of one payer, by prefix.
 #[derive(Clone, Debug, Default)]
 struct Prices {
-    /// For each prefix its prices; the one that begins last comes first.
+    /// The prices of each prefix; the one that begins last comes first.
     by_prefix: HashMap<Box<str>, Vec<(Validity, Price)>>,
 }
 

@@ -20,8 +20,8 @@ pub fn from_carrier(interop: &TrunkInterop, written: &str) -> Option<String> {
     plausible.then(|| format!("+{bare}"))
 }
 
-/// Returns the number of a caller in E.164 form if the trunk names its country and the number is long enough for
-/// one; else the number as the carrier wrote it.
+/// Returns the number of a caller in E.164 form if the trunk has a country and the number is long enough;
+/// else the number as the carrier wrote it.
 pub fn caller_from_carrier(trunk: &Trunk, written: String) -> String {
     if trunk.interop.country_code.is_empty() {
         return written;

@@ -165,7 +165,7 @@ impl Directory {
     }
 
     /// Returns the conference room that an organisation dials as `number`. An extension with the same digits
-    /// takes precedence: ask [`Directory::line`] first.
+    /// takes precedence: call [`Directory::line`] first.
     pub fn room_by_number(&self, organisation: OrganisationId, number: &str) -> Option<&RoomConfig> {
         let at = self.room_numbers.get(&(organisation, number.to_owned()))?;
         self.snapshot.rooms.get(*at)
@@ -217,7 +217,7 @@ impl Directory {
     ///
     /// Several tenants may use the same carrier: trunks that reach the number come first. Among those the
     /// longest matching network wins, then a tenant's own trunk before a shared one, then the first by name.
-    /// `proven` returns whether a trunk is known by more than a network: the switch is registered with it from
+    /// `proven` returns whether a trunk is identified by more than a network: the switch is registered with it at
     /// exactly that address, or the connection has its certificate.
     pub fn trunk_from(
         &self,

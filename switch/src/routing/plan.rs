@@ -20,7 +20,7 @@ pub enum Origin<'a> {
     Trunk(&'a Trunk),
 }
 
-/// Where a call leads.
+/// The route of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
     /// The organisation of the call's record.
@@ -107,10 +107,10 @@ pub fn outside<'a>(
     if trunks.is_empty() { Err(Reason::NoTrunk) } else { Ok(Outside { number, trunks }) }
 }
 
-/// Decides where a number leads that an extension of the organisation dials.
+/// Returns the target of a number that an extension of the organisation dials.
 ///
 /// # Errors
-/// [`Refusal`] when it leads nowhere.
+/// [`Refusal`] when the number has no target.
 pub fn from_extension<'a>(
     directory: &'a Directory,
     organisation_id: OrganisationId,
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(room_of("200"), Err(Reason::Unallocated));
     }
 
-    /// Two tenants share one carrier: the dialled number decides whose call it is, not the narrower network.
+    /// Two tenants share one carrier: the dialled number, not the narrower network, determines the tenant of the call.
     #[test]
     fn of_overlapping_trunks_the_one_that_reaches_the_number_is_meant() {
         let mut snapshot = directory().snapshot();
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(trunk_of("198.51.100.1", "+442071230000", true), Some("trunk-41"));
     }
 
-    /// Outside numbers: the organisation's own stay inside; those of others go out like any number.
+    /// Calls to the organisation's own numbers stay inside; calls to numbers of other organisations use a trunk.
     #[test]
     fn extensions_reach_the_world_by_trunks_in_order() {
         let mut snapshot = directory().snapshot();

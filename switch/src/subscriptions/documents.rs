@@ -7,13 +7,13 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use sidetone_model::live_call::CallState;
 use sidetone_model::message_waiting::MessageWaiting;
 
-/// A call of an extension, as it is shown to subscribers.
+/// A call of an extension, as subscribers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShownDialog {
     /// The id of its leg.
     pub(super) id: String,
-    /// The Call-ID, our tag and the phone's tag, once there is a dialog. A Replaces header with them takes the call
-    /// over (RFC 3891).
+    /// The Call-ID, our tag and the phone's tag, once there is a dialog. They are the parameters of a Replaces header
+    /// that takes over the call (RFC 3891).
     pub(super) dialog: Option<(String, String, String)>,
     /// Whether the extension calls.
     pub(super) is_caller: bool,
@@ -22,7 +22,7 @@ pub(super) struct ShownDialog {
     pub(super) remote: Option<String>,
 }
 
-/// What a subscriber is shown.
+/// The state sent to a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// The calls of the extension.

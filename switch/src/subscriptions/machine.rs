@@ -1,4 +1,5 @@
-//! The table of subscriptions: which extension watches which, until when, and which of them have news.
+//! The table of subscriptions: the subscribing and the watched extension of each, its expiry, and whether a NOTIFY is
+//! due.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -17,15 +18,15 @@ use crate::subscriptions::package::Package;
 /// *Bounds*: [`PER_EXTENSION_MAX`] for each subscribing extension, [`PER_ORGANISATION_MAX`] for each organisation.
 pub(in super::super) struct Subscriptions {
     known: HashMap<SubscriptionKey, Subscription>,
-    /// By the extension that is watched.
+    /// Subscriptions by watched extension.
     watching: BTreeSet<(ExtensionId, SubscriptionKey)>,
-    /// By the extension that watches.
+    /// Subscriptions by subscribing extension.
     watched_by: BTreeSet<(ExtensionId, SubscriptionKey)>,
     /// The number of subscriptions of each organisation that has any.
     of_organisation: HashMap<OrganisationId, usize>,
     organisation_len_max: usize,
     timers: BTreeSet<(Instant, SubscriptionKey)>,
-    /// Those that may have news, without those whose NOTIFY is in progress.
+    /// The subscriptions whose state may have changed, except those whose NOTIFY is in progress.
     due: BTreeSet<SubscriptionKey>,
 }
 
@@ -52,17 +53,17 @@ pub(super) struct Subscription {
     pub(super) package: Package,
     /// The `id` of its Event header.
     pub(super) event_id: Option<String>,
-    /// Where its device sends from.
+    /// The flow of its device.
     pub(super) flow: Flow,
     pub(super) expires_at: Instant,
     /// The number of documents sent.
     pub(super) version: u32,
-    /// What the device was shown last; `None` when it must be shown the state in any case.
+    /// The state last sent to the device; `None` when the state must be sent even without a change.
     pub(super) shown: Option<Shown>,
     /// Why it ends with the next NOTIFY (RFC 6665 §4.1.3).
     pub(super) ending: Option<Ending>,
     is_in_progress: bool,
-    /// Whether it may have news since the NOTIFY in progress was sent.
+    /// Whether its state may have changed since the NOTIFY in progress was sent.
     has_news: bool,
     wakes_at: Instant,
 }
@@ -74,7 +75,7 @@ pub(super) enum Ending {
     Deactivated,
     /// The watched extension was deleted.
     NoResource,
-    /// Its time is over, or the subscriber has ended it.
+    /// It has expired, or the subscriber has ended it.
     Timeout,
 }
 
@@ -117,8 +118,8 @@ impl Subscription {
 }
 
 impl Subscriptions {
-    /// Adds a subscription, and returns an earlier one that it replaces: of the same device to the same state, made
-    /// before the device was restarted.
+    /// Adds a subscription, and returns an earlier one that it replaces: the same device had subscribed to the same
+    /// state before a restart.
     pub(super) fn insert(&mut self, key: SubscriptionKey, new: Subscription) -> Option<SubscriptionKey> {
         let is_same = |key: &SubscriptionKey| {
             self.known.get(key).is_some_and(|old| {
@@ -139,7 +140,7 @@ impl Subscriptions {
         replaced
     }
 
-    /// Whether an extension, or its organisation, has as many subscriptions as it may have.
+    /// Whether an extension, or its organisation, has reached its limit of subscriptions.
     pub(super) fn is_full(&self, organisation: OrganisationId, by: ExtensionId) -> bool {
         let of_organisation = self.of_organisation.get(&organisation).copied().unwrap_or_default();
         of_organisation >= self.organisation_len_max || self.of(by).count() >= PER_EXTENSION_MAX
@@ -149,8 +150,8 @@ impl Subscriptions {
         self.known.get(&key)
     }
 
-    /// Extends or ends a subscription; its next NOTIFY is due in any case (RFC 6665 §4.2.1.2). One that the directory
-    /// has ended ends all the same: its subscriber was authenticated by a credential that is no longer valid.
+    /// Extends or ends a subscription; its next NOTIFY is due in any case (RFC 6665 §4.2.1.2). A subscription that the
+    /// directory has ended is not extended: its subscriber was authenticated by a credential that is no longer valid.
     pub(super) fn refresh(&mut self, key: SubscriptionKey, expires_at: Instant, ending: Option<Ending>) {
         let Some(known) = self.known.get_mut(&key) else { return };
         (known.expires_at, known.shown) = (expires_at, None);
@@ -187,7 +188,7 @@ impl Subscriptions {
         self.known.is_empty()
     }
 
-    /// Ends the subscriptions of an extension whose credential has changed, and, if it was deleted, those to it.
+    /// Ends the subscriptions of an extension whose credential has changed; if it was deleted, also those to it.
     pub(in super::super) fn forget(&mut self, extension: ExtensionId, is_deleted: bool) {
         let to_it: Vec<_> = keys(&self.watching, extension).filter(|_| is_deleted).collect();
         let by_it: Vec<_> = self.of(extension).collect();
@@ -200,12 +201,12 @@ impl Subscriptions {
         }
     }
 
-    /// Returns a subscription that may have news and whose last NOTIFY was answered.
+    /// Returns a subscription whose state may have changed and whose last NOTIFY was answered.
     pub(super) fn poll(&mut self) -> Option<SubscriptionKey> {
         self.due.pop_first()
     }
 
-    /// Notes that a subscription may have news; they wait for the response to a NOTIFY in progress.
+    /// Notes that the state of a subscription may have changed; its NOTIFY waits for the response to one in progress.
     fn mark_due(&mut self, key: SubscriptionKey) {
         match self.known.get_mut(&key) {
             Some(known) if known.is_in_progress => known.has_news = true,
@@ -231,8 +232,8 @@ impl Subscriptions {
         self.wake_at(key, now + RETRY_AFTER);
     }
 
-    /// Handles the result of a NOTIFY; returns whether the subscription has ended with it. A device that does not know
-    /// the subscription, or does not answer, has none any more (RFC 6665 §4.2.2).
+    /// Handles the result of a NOTIFY; returns whether the subscription has ended with it. It ends when the device does
+    /// not recognise it, or does not answer (RFC 6665 §4.2.2).
     pub(super) fn answered(&mut self, key: SubscriptionKey, status: Option<StatusCode>) -> bool {
         let Some(known) = self.known.get_mut(&key) else { return false };
         known.is_in_progress = false;
@@ -251,7 +252,7 @@ impl Subscriptions {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Marks those as due whose time has come.
+    /// Marks expired subscriptions and retries as due.
     pub(in super::super) fn timeout(&mut self, now: Instant) {
         while let Some((_, key)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.pop_first();
@@ -289,7 +290,7 @@ fn keys(
 
 /// Twice the keys of the largest phones with two packages.
 const PER_EXTENSION_MAX: usize = 400;
-/// A quarter of what the user agent takes from all organisations.
+/// A quarter of the user agent's limit for all organisations.
 const PER_ORGANISATION_MAX: usize = 25_000;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 

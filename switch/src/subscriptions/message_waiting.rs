@@ -1,5 +1,5 @@
-//! Changes of mailboxes: subscribers are notified, and, where the extension asks for it, its registered phones without a
-//! subscription, as many phones expect it (RFC 3842 has no such NOTIFY).
+//! Changes of mailboxes: subscribers are notified. If configured for the extension, its registered phones are also
+//! notified without a subscription, as many phones expect it (RFC 3842 has no such NOTIFY).
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::routing::Directory;
 use crate::shared::Shared;
 use crate::subscriptions::package::MESSAGE_SUMMARY;
 
-/// Notifies of the mailboxes that are others in the directory `after`, which follows the present one.
+/// Notifies phones of the mailboxes that changed in the directory `after`, which replaces the present one.
 pub(in super::super) fn mailboxes_changed(now: Now, after: &Directory, shared: &mut Shared) {
     let before = Arc::clone(&shared.directory);
     let state = |line: &Extension| line.notify_message_waiting.then_some(line.message_waiting);
     for line in after.extensions() {
         let Some(old) = before.extension(line.id) else { continue };
         if old.message_waiting != line.message_waiting {
-            // The document is read when the NOTIFY is sent, from the directory of then.
+            // The document is created when the NOTIFY is sent, from the directory at that time.
             shared.subscriptions.touch(line.id);
         }
         if state(line).is_none() || state(old) == state(line) {
@@ -29,15 +29,15 @@ pub(in super::super) fn mailboxes_changed(now: Now, after: &Directory, shared: &
         }
         if let Some(aor) = after.aor(line) {
             let bindings = shared.registrar.lookup(&aor, now.instant);
-            // The node of a phone notifies it: it follows the same directory.
+            // Each phone is notified by its own node, which reads the same directory.
             let here = bindings.iter().filter(|binding| !binding.is_elsewhere());
             here.for_each(|binding| notify_phone(now, (line, &aor), binding, &mut shared.ua));
         }
     }
 }
 
-/// Sends the state of a mailbox to a phone of its extension. The response is of no consequence: a phone that refuses one
-/// is sent the next all the same.
+/// Sends the state of a mailbox to a phone of its extension. The response is ignored: after a refusal, the phone still
+/// gets the next NOTIFY.
 pub(in super::super) fn notify_phone(
     now: Now,
     (line, aor): (&Extension, &str),
@@ -53,6 +53,6 @@ pub(in super::super) fn notify_phone(
     for route in &binding.path {
         draft = draft.header(Name::Route.as_str(), route.to_string());
     }
-    // Without room for a transaction the phone learns the state with the next change, or when it registers anew.
+    // If the transaction table is full, the phone gets the state with the next change, or when it registers again.
     let _ = ua.request(now.instant, binding.way(), draft);
 }

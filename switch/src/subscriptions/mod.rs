@@ -3,7 +3,7 @@
 //! (RFC 3842).
 //!
 //! Parts of the switch touch an extension when its state may have changed. The state is read when a NOTIFY may be sent;
-//! one that equals the last one is not sent. Each subscription has at most one NOTIFY in progress.
+//! a state equal to the last one is not sent. Each subscription has at most one NOTIFY in progress.
 
 mod documents;
 mod machine;

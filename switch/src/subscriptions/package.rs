@@ -56,7 +56,7 @@ impl Package {
         }
     }
 
-    /// Whether the sender of a request accepts the content type of this package; it does without an Accept header.
+    /// Whether the sender of a request accepts the content type of this package; without an Accept header it does.
     pub(super) fn is_accepted_by(self, request: &Request) -> bool {
         let mut types = request.list(Name::Accept).map(|range| range.split(';').next().unwrap_or_default());
         let accepts = |range: &str| {

@@ -19,7 +19,7 @@ use crate::subscriptions::documents::{Shown, ShownDialog};
 use crate::subscriptions::machine::{Ending, Subscription, Subscriptions};
 use crate::subscriptions::package::Package;
 
-/// The parts that a SUBSCRIBE concerns.
+/// The parts of the switch that handle a SUBSCRIBE.
 pub(in super::super) struct SubscribeContext<'a> {
     pub(in super::super) now: Now,
     pub(in super::super) ua: &'a mut Ua,
@@ -70,7 +70,7 @@ impl SubscribeContext<'_> {
         Ok(())
     }
 
-    /// The extension of the subscriber's organisation that a SUBSCRIBE names, after that organisation; others are not
+    /// The subscriber's organisation and its extension that a SUBSCRIBE names; extensions of others are not
     /// disclosed.
     fn watched(&self, by: ExtensionId, request: &Request) -> Option<(OrganisationId, ExtensionId)> {
         let organisation = self.directory.extension(by)?.organisation_id;
@@ -151,15 +151,15 @@ pub(in super::super) fn notify(now: Now, calls: &CallTable, shared: &mut Shared)
     true
 }
 
-/// The 200 with the time that is granted.
+/// The 200 with the granted duration.
 fn accepted(lifetime: Duration) -> Reply {
     Reply::new(StatusCode::OK).header(Name::Expires.as_str(), lifetime.as_secs().to_string())
 }
 
-/// The time that a SUBSCRIBE gets (RFC 6665 §4.2.1.1).
+/// The duration granted to a SUBSCRIBE (RFC 6665 §4.2.1.1).
 ///
 /// # Errors
-/// The refusal of a short time.
+/// The refusal of a duration that is too short.
 fn lifetime(request: &Request) -> Result<Duration, Reply> {
     match request.expires().unwrap_or(LIFETIME_S_MAX) {
         wanted if (1..LIFETIME_S_MIN).contains(&wanted) => Err(Reply::new(StatusCode::INTERVAL_TOO_BRIEF)
@@ -202,7 +202,7 @@ fn shown_of<'a>(
     })
 }
 
-/// Also what a SUBSCRIBE without Expires gets (RFC 4235 §3.4, RFC 3856 §6.4).
+/// Also the duration for a SUBSCRIBE without Expires (RFC 4235 §3.4, RFC 3856 §6.4).
 const LIFETIME_S_MAX: u32 = 3_600;
 const LIFETIME_S_MIN: u32 = 60;
 /// The dialog keeps the addresses, the tags and the route of its SUBSCRIBE; a phone needs a quarter of this.

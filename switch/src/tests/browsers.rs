@@ -62,7 +62,7 @@ fn played(setup: Setup, answer: impl Fn(&str) -> SessionDescription) -> (Vec<Med
     (commands, offered, answered)
 }
 
-/// What the ports are protected by, in the order of the commands; nothing for plain RTP.
+/// The protection of the ports, in the order of the commands; no entry for plain RTP.
 fn protections(commands: &[MediaCommand]) -> Vec<&Protection> {
     let mut found = Vec::new();
     for command in commands {
@@ -114,7 +114,7 @@ fn a_phone_with_ice_is_answered_by_a_lite_agent() {
     }
 }
 
-/// A phone that has registered with ICE is offered it, and its answer decides.
+/// A phone that registered with ICE gets an offer with ICE; its answer decides.
 #[test]
 fn a_called_phone_with_ice_checks_a_lite_agent() {
     let read = |text: &str| SessionDescription::parse(text.as_bytes()).unwrap();

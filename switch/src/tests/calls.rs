@@ -116,7 +116,7 @@ fn early_media_is_heard_and_the_answer_may_repeat_it() {
     );
 }
 
-/// A binding of a phone that is gone does not delay the answer of the phone that is there.
+/// The binding of an unreachable phone does not delay the answer of a reachable one.
 #[test]
 fn a_fork_without_any_response_delays_no_other_after_four_seconds() {
     check(
@@ -337,8 +337,8 @@ fn hold_reaches_the_other_party_and_an_address_does_not() {
     );
 }
 
-/// RFC 3261 §14.2: a re-INVITE without an offer asks for a fresh one. Some exchanges end a hold in this way, and the
-/// other party must be offered what the ACK answers.
+/// RFC 3261 §14.2: a re-INVITE without an offer requests a new one. Some exchanges end a hold in this way, and the
+/// terms of the ACK's answer must be offered to the other party.
 #[test]
 fn a_reinvite_without_an_offer_ends_the_hold_for_both_parties() {
     check(
@@ -482,7 +482,7 @@ fn a_fresh_offer_does_not_end_the_hold_of_the_other_party() {
     );
 }
 
-/// A dialog that is gone when a fresh answer is passed on ends the call (RFC 5057 §5.1).
+/// If the other party's dialog has ended when the new terms are passed on, the call ends (RFC 5057 §5.1).
 #[test]
 fn an_offer_passed_on_after_the_ack_that_finds_no_dialog_ends_the_call() {
     check(

@@ -15,7 +15,7 @@ pub(super) struct Carrier {
     pub(super) updates: VecDeque<Plan>,
     /// The status that answers OPTIONS; `None` sends no response.
     pub(super) options: Option<u16>,
-    /// The Call-IDs of phones behind it that are gone: their requests get no response, or 481 after a restart.
+    /// The Call-IDs of lost phones behind the carrier: their requests get no response, or 481 after a restart.
     pub(super) gone: BTreeMap<String, Option<u16>>,
     /// The received requests, without retransmissions.
     pub(super) requests: Vec<Request>,
@@ -146,7 +146,7 @@ pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Pl
     Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])
 }
 
-/// The section of video behind [`SDP`].
+/// The video section to append to [`SDP`].
 pub(super) const VIDEO: &str = "m=video 6010 RTP/AVP 102\r\na=rtpmap:102 VP8/90000\r\n";
 pub(super) const SDP: &str =
     "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";

@@ -183,7 +183,7 @@ fn a_pin_is_keyed_in_either_way_or_both() {
     }
 }
 
-/// Digits found in the audio of a phone that also sends them by INFO: the INFOs count, however late the tones are.
+/// Digits detected in the audio of a phone that also sends INFO: only the INFOs count, even if the tones are late.
 #[test]
 fn tones_of_a_phone_that_sends_info_do_not_count() {
     let mut net = Net::new(with_rooms());
@@ -197,7 +197,7 @@ fn tones_of_a_phone_that_sends_info_do_not_count() {
     assert_eq!(net.members(name(52)), [(1, "1001".to_owned())], "1234 was keyed");
 }
 
-/// What programs set for a member reaches the media of its port.
+/// Controls that programs set for a member reach the media of its port.
 #[test]
 fn controls_of_a_member_reach_its_seat() {
     let mut net = Net::new(with_rooms());
@@ -528,7 +528,7 @@ fn a_moderator_leaves_while_another_joins() {
     }
 }
 
-/// The recording is closed after the room is gone: its result is still published, once.
+/// The recording is closed after the room has ended: its result is still published, once.
 #[test]
 fn the_room_ends_while_its_recording_stops() {
     let mut net = Net::new(with_rooms());
@@ -573,7 +573,7 @@ fn a_phone_that_calls_again_takes_its_old_seat() {
     let lost = &net.records[0];
     assert_eq!((lost.hangup_cause, lost.billsec), (Some(HangupCause::MediaTimeout), 5));
     assert_ne!(room.members[0].call_uuid, lost.call_uuid);
-    // A second call of a phone that is heard has a seat of its own.
+    // A second call of a phone that still sends gets its own seat.
     net.dial("200");
     assert_eq!(net.members(name(51)), [(1, "1001".to_owned()), (2, "1001".to_owned())]);
     net.feed(Input::EndCalls(HangupCause::NormalClearing));
@@ -581,7 +581,7 @@ fn a_phone_that_calls_again_takes_its_old_seat() {
     assert!(net.switch.control.conferences.seats.is_empty());
 }
 
-/// A note that the phone does not know the call of is a reason to probe it, not to hang it up.
+/// If a phone answers that it does not know the call of a note, it is probed, not hung up.
 #[test]
 fn a_silent_phone_that_refuses_an_info_is_probed() {
     for (taking, leaves) in [(StatusCode::NO_TRANSACTION, true), (StatusCode::METHOD_NOT_ALLOWED, false)] {
@@ -611,7 +611,7 @@ fn prompts_begin_600_ms_after_the_200() {
     assert_eq!(millis, [600, 400, 0]);
 }
 
-/// Neither the switch's limit nor that of the phone itself is a failure.
+/// The ringing time limits of the switch and of the phone both count as "no answer", not as a failure.
 #[test]
 fn an_invite_that_rings_in_vain_was_not_answered() {
     for by_phone in [false, true] {
@@ -634,7 +634,7 @@ fn an_invite_that_rings_in_vain_was_not_answered() {
     }
 }
 
-/// A party that the room is left with hears why, and is hung up a minute later.
+/// The last party in the room hears a prompt with the reason, and is hung up a minute later.
 #[test]
 fn the_last_party_of_merged_calls_is_released() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
@@ -677,7 +677,7 @@ fn guessed_pins_are_reported_to_the_organisation() {
     assert!(net.notices.contains(&Notice::PinGuessing(room_id(52), PinLimit::Caller)));
 }
 
-/// The answer to a request to dial has the id of the call, and so has the report of its failure.
+/// The response to a dial request and the report of its failure both contain the id of the call.
 #[test]
 fn a_dial_is_answered_with_its_call() {
     let mut net = Net::new(with_rooms());

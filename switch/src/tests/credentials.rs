@@ -1,4 +1,4 @@
-//! What a changed credential ends, and what is reported about wrong ones.
+//! The effects of a changed credential, and the reports about wrong credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn an_organisation_is_told_once_that_an_extension_s_password_is_guessed() {
         net.notices.iter().filter(|notice| matches!(notice, Notice::Guessing(_, GuessLimit::Account)));
     assert_eq!(limits.count(), 1);
 
-    // A new password begins anew, and within a minute the organisation is not told of the same again.
+    // A new password resets the count; within a minute, the organisation gets no second alert for the same account.
     replace(&mut net, with_password("another password"));
     for _ in 0..12 {
         register(&mut net, "a guess");

@@ -1,4 +1,4 @@
-//! Redirections by phones: where they lead, who pays, and what is never followed.
+//! Redirections by phones: their targets, who pays, and redirections that are never followed.
 
 use std::time::Duration;
 
@@ -90,8 +90,8 @@ fn a_redirection_to_an_outside_number_is_the_forwarders_call() {
     }
 }
 
-/// In circles, to nothing, or to what the extension may not dial: the caller gets 480, as for any redirection that is
-/// not followed.
+/// In circles, to no number, or to a number that the extension may not dial: the caller gets 480, as for any
+/// redirection that is not followed.
 #[test]
 fn a_redirection_that_leads_nowhere_is_a_failed_call() {
     for contact in

@@ -14,7 +14,8 @@ use crate::tests::network::{Net, Plan, SDP, acme, address, trunk};
 const CARRIER: &str = "203.0.113.1:5060";
 const BOB: &str = "+447700900002";
 
-/// 1001 calls Bob, whose carrier sends early media in a reliable 183. With `takes`, 1001 takes offers before the answer.
+/// 1001 calls Bob, whose carrier sends early media in a reliable 183. With `takes`, 1001 accepts offers before the
+/// answer.
 fn ringing(takes: bool) -> Net {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Reliable]);
@@ -100,7 +101,7 @@ fn an_offer_of_the_callee_reaches_a_caller_that_takes_it() {
     end(&mut net);
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::NormalClearing));
 
-    // A caller without reliable responses takes none; a new address alone does not concern it.
+    // A caller without reliable responses accepts no offer; a mere change of address is not passed on to it.
     let mut net = ringing(false);
     assert_eq!(carrier_updates(&mut net, 7, &held), 488);
     let moved = SDP.replace("m=audio 4000", "m=audio 4444");
@@ -129,7 +130,7 @@ fn offers_before_the_answer_that_cross_are_refused() {
     assert_eq!(net.heard.last().unwrap(), "200", "the session is as it was");
     end(&mut net);
 
-    // A refusal is passed on, and the call rings on.
+    // A refusal is passed on, and the call continues to ring.
     let mut net = ringing(true);
     net.carriers.get_mut(&address(CARRIER)).unwrap().updates = [Plan::Refuse(488, Vec::new())].into();
     phone_updates(&mut net, &format!("{SDP}a=sendonly\r\n"));
@@ -195,8 +196,8 @@ fn an_offer_in_a_prack_is_answered_in_its_response() {
     end(&mut net);
 }
 
-/// After the answer: an offer that is passed on clashes with one of the other party. The first party hears of it, and both
-/// may offer again.
+/// After the answer: an offer that is passed on collides with one of the other party. The first party gets the refusal,
+/// and both may offer again.
 #[test]
 fn an_offer_that_clashes_in_a_call_blocks_no_other() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));

@@ -104,7 +104,7 @@ fn cancel_crosses_the_answer() {
     );
 }
 
-/// A phone that the network refuses is not there, as one that is not registered; one that answers 503 is (RFC 3261 §16.7).
+/// A phone that the network refuses counts as not registered; one that answers 503 counts as failed (RFC 3261 §16.7).
 #[test]
 fn an_unreachable_phone_is_unavailable() {
     let told = |steps: &str| play(&format!("call 4000 PCMU sendrecv -> 2\n{steps}\n300 report 0"));
@@ -348,7 +348,7 @@ fn a_draining_engine_ends_what_it_finds() {
     );
 }
 
-/// The 487 of a phone that was cancelled ends no offer between the parties that talk.
+/// The 487 of a cancelled phone does not end an offer between the connected parties.
 #[test]
 fn a_cancelled_fork_ends_no_offer_of_the_call() {
     check(
@@ -386,7 +386,7 @@ fn a_cancelled_fork_ends_no_offer_of_the_call() {
     );
 }
 
-/// A call that rings is taken over by another phone, and the called phone answers first: its later end ends the call.
+/// Another phone begins to take over a ringing call, but the called phone answers first: its later end ends the call.
 #[test]
 fn a_pick_up_that_failed_keeps_no_party_waiting() {
     check(

@@ -1,4 +1,4 @@
-//! Calls that change to T.38 and back: what each party is offered, what the relay is given, and what is refused.
+//! Calls that change to T.38 and back: the offers to each party, the commands to the relay, and the refusals.
 
 use expect_test::expect;
 use sidetone_sip::sdp::SrtpRule::{Off, Optional, Required};
@@ -6,7 +6,7 @@ use sidetone_sip::sdp::SrtpRule::{Off, Optional, Required};
 use crate::tests::ladder::{check, check_srtp};
 use crate::tests::own_mix::check_after;
 
-/// The usual fax: the answering device recognises the tones of the other, and asks for T.38.
+/// The usual fax: the answering device recognises the tones of the other, and offers T.38.
 #[test]
 fn the_callee_changes_to_fax_and_back() {
     check_after(
@@ -120,7 +120,7 @@ fn a_fax_beside_refused_audio_keeps_the_sections_of_each_dialog() {
     );
 }
 
-/// The far end takes no T.38: the call keeps its audio, and a later refresh does not repeat the fax.
+/// The far end refuses T.38: the call keeps its audio, and a later refresh does not repeat the fax.
 #[test]
 fn a_refused_fax_keeps_the_audio() {
     check_after(
@@ -216,7 +216,7 @@ fn a_call_that_begins_as_a_fax() {
     );
 }
 
-/// What a mix hears, or a transcoder reads, is no fax.
+/// A mix or a transcoder cannot process a fax.
 #[test]
 fn a_recorded_or_transcoded_leg_refuses_a_fax() {
     check_after(
@@ -347,7 +347,7 @@ fn a_fax_needs_a_leg_that_may_be_plain() {
     );
 }
 
-/// A room needs audio: parties that are merged during a fax are asked for it.
+/// A room needs audio: parties that are merged during a fax get an offer of audio.
 #[test]
 fn a_fax_ends_where_its_parties_enter_a_room() {
     check_after(

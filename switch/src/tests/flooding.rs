@@ -157,7 +157,7 @@ fn a_phone_is_offered_every_algorithm() {
 }
 
 /// T1, T2: of 20,000 requests of one source within a second, all but its share are dropped. Meanwhile a phone
-/// elsewhere registers, calls and hangs up, and gets every response at once.
+/// elsewhere registers, calls and hangs up, and gets every response immediately.
 #[test]
 fn t1_one_source_hinders_no_other() {
     for source in [STRANGER, "[2001:db8:1:2:3:4:5:6]:5060"] {
@@ -179,8 +179,8 @@ fn t1_one_source_hinders_no_other() {
                 net.wait(Duration::from_millis(1));
             }
         }
-        // The source's own share is 60 at once and 30 a second; the spare share that no other source uses is
-        // 2,000 at once and 2,000 a second.
+        // The source's own share is a burst of 60 and 30 a second; the spare share that no other source uses is
+        // a burst of 2,000 and 2,000 a second.
         assert!((2_060..=4_200).contains(&read), "{source}: {read}");
         // The phone's ACK of its challenge belongs to no transaction.
         let is_expected = |reason: &Dropped| matches!(reason, Dropped::Source | Dropped::Stray);
@@ -193,7 +193,7 @@ fn t1_one_source_hinders_no_other() {
 }
 
 /// Requests inside a dialog work with every table full and every bucket of unknown senders empty: a re-INVITE
-/// and a BYE of a live call, and what their transactions need.
+/// and a BYE of a live call, and the messages of their transactions.
 #[test]
 fn a_live_call_goes_on_with_every_table_full() {
     let mut net = Net::with_room(acme(vec![trunk(1, CARRIER)]), 1, None);
@@ -227,7 +227,7 @@ fn a_live_call_goes_on_with_every_table_full() {
     assert_eq!((net.dropped.len(), net.switch.live_calls(), net.records.len()), (before, 0, 2));
 }
 
-/// Messages of live calls are read first, whatever else arrives; messages that belong to nothing are dropped
+/// Messages of live calls are always read first; messages that belong to no call or transaction are dropped
 /// at no cost.
 #[test]
 fn a_glance_tells_what_belongs_to_a_call() {

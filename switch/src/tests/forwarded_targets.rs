@@ -33,7 +33,7 @@ fn to(target: &str) -> Option<String> {
     Some(target.to_owned())
 }
 
-/// Registers the phone of 1002, which does this.
+/// Registers the phone of 1002, which answers calls by `plan`.
 fn register(net: &mut Net, plan: Plan) {
     let flow = net.flow_of(SECOND);
     let register = Request::builder(Method::Register, "sip:acme.test")
@@ -51,8 +51,8 @@ fn calls_at<'a>(net: &'a Net, at: &str) -> Vec<&'a Request> {
     net.carriers.get(&address(at)).map(|carrier| carrier.of(&Method::Invite)).unwrap_or_default()
 }
 
-/// The settings under which a call to 1002 goes to the number, what its phone does (none is registered without), and how
-/// long that takes.
+/// The settings under which a call to 1002 is forwarded to the number, the plan of its phone (`None`: no phone is
+/// registered), the time until then, and the reason.
 fn cases(target: &str) -> [(Forwarding, Option<Plan>, u64, ForwardReason); 5] {
     let none = Forwarding::default;
     let busy = || Forwarding { busy: to(target), ..none() };
@@ -214,7 +214,7 @@ fn a_requested_call_is_forwarded_into_a_room() {
     }
 }
 
-/// The phones that a program names ring themselves: neither their extension nor they forward the call.
+/// The phones of the calling party ring themselves: neither their extension nor the phones forward the call.
 #[test]
 fn the_calling_party_of_a_request_is_not_forwarded() {
     let mut directory = directory(Forwarding::default());
@@ -249,7 +249,7 @@ fn seats(net: &mut Net) -> Vec<(String, Role)> {
     room.into_iter().flat_map(|room| room.members).map(|member| (member.number, member.role)).collect()
 }
 
-/// The party that answers in the place of the extension is asked for the key 1, and is a participant.
+/// The party that answers instead of the extension is asked to press 1, and becomes a participant.
 #[test]
 fn a_target_of_a_room_forwards_the_call_and_the_new_one_confirms() {
     for (forwarding, plan, waited, reason) in cases(BOB) {

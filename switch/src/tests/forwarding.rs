@@ -139,7 +139,7 @@ fn a_phone_that_is_not_answered_forwards() {
     forwarded_to_bob(&mut net, "no-answer", 408, ForwardReason::NoAnswer);
 }
 
-/// Without a registered phone, and with one that no longer answers anything.
+/// Without a registered phone, and with one that no longer responds.
 #[test]
 fn an_extension_without_a_phone_forwards() {
     let mut net = Net::new(directory(|lines| lines[0].forwarding.unregistered = to(BOB)));
@@ -168,7 +168,7 @@ fn do_not_disturb_refuses_calls_and_says_so() {
     );
     assert_eq!((record.sip_status, record.forward_reason), (None, None));
     assert_eq!(record.called.unwrap().extension_id, extension(11, 1, "", "").id, "the call counts as missed");
-    // It may call.
+    // It may still place calls.
     net.dial(BOB);
     assert_eq!(net.heard, ["200"]);
     end(&mut net);
@@ -201,7 +201,7 @@ fn forwarding_goes_on_over_several_extensions() {
     assert_eq!(record.dialled_number.as_deref(), Some("+442071230000"));
 }
 
-/// The caller hears that the extension is not there, whatever the reason is.
+/// The caller always gets the status for an unavailable extension, regardless of the reason.
 #[test]
 fn forwarding_that_leads_nowhere_fails() {
     type Change = fn(&mut [Extension]);
@@ -236,7 +236,7 @@ fn forwarding_that_leads_nowhere_fails() {
     }
 }
 
-/// The phone rings on when nothing takes the call in its place, and can still answer.
+/// The phone continues to ring when no target accepts the call, and can still answer.
 #[test]
 fn a_phone_rings_on_if_the_call_cannot_be_forwarded() {
     let mut net = net(|lines| lines[0].forwarding.no_answer = to("1003"));
@@ -275,7 +275,7 @@ fn a_late_answer_of_the_first_phone_is_hung_up() {
     end(&mut net);
 }
 
-/// An internal call stays its caller's; the forwarder is on the record.
+/// A forwarded internal call still belongs to its caller; the record names the forwarder.
 #[test]
 fn a_call_inside_remains_that_of_its_caller() {
     let mut net = net(|lines| lines[1].forwarding = Forwarding { always: to(BOB), ..Forwarding::default() });

@@ -37,7 +37,7 @@ pub(super) fn register(net: &mut Net, at: &str, call_id: &str, supported: &str) 
     let mut login =
         Client::new("1002", PASSWORD, Realm::Exactly("acme.test".into()), StdRng::seed_from_u64(4));
     let mut authorization = String::new();
-    // Higher with each.
+    // Higher with each registration.
     let first = net.told.len() + 1;
     for cseq in first..=first + 1 {
         let text = format!(
@@ -98,12 +98,12 @@ fn a_gruu_calls_one_device_and_the_number_calls_all() {
         let (heard, called) = call(&mut net, &address);
         assert_eq!((heard.as_str(), called.as_slice()), ("200", [device].as_slice()), "{address}");
     }
-    // The record names the extension, not what was dialled.
+    // The record names the extension, not the dialled address.
     let record = net.records.last().unwrap();
     assert_eq!(record.destination_number.as_deref(), Some("1002"));
 }
 
-/// RFC 5768: a device is offered ICE if its registration says that it has it; one that answers without is called too.
+/// RFC 5768: a device is offered ICE if its registration lists it; a call also works if it answers without ICE.
 #[test]
 fn only_phones_that_have_ice_are_offered_it() {
     for (supported, has_ice) in [("gruu", false), ("path, ice", true), ("icecream", false)] {
@@ -116,7 +116,7 @@ fn only_phones_that_have_ice_are_offered_it() {
         for line in ["a=ice-lite\r\n", "a=ice-ufrag:", "a=candidate:1 1 udp ", "a=candidate:1 2 udp "] {
             assert_eq!(offer.contains(line), has_ice, "{supported}: {line} in {offer}");
         }
-        // It is known over a restart.
+        // It is kept across a restart.
         let kept = net.ask(TakeChangedBindings(500));
         assert_eq!(kept[0].bindings[0].has_ice, has_ice);
     }

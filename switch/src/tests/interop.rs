@@ -1,4 +1,4 @@
-//! Messages as carriers and phones really send them.
+//! Messages as real carriers and phones send them.
 
 use sidetone_sip::message::{Method, Request};
 use sidetone_sip::registrar::Registration;
@@ -32,7 +32,7 @@ fn a_session_description_among_other_parts_is_the_offer_and_the_answer() {
     assert_eq!(net.told.last().unwrap().status().as_u16(), 415);
 }
 
-/// The number that the phone is shown and that the record has.
+/// The number that the phone shows and the record contains.
 fn caller_of(net: &mut Net, more: &str) -> (String, Option<String>) {
     net.called.clear();
     net.records.clear();

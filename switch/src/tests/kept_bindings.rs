@@ -1,4 +1,4 @@
-//! Registrations that outlive the process.
+//! Registrations that are kept across a restart.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn registrations(net: &mut Net) -> Vec<RegistrationRecord> {
     net.ask(ListRegistrations(Scope::Everything, RegistrationQuery::default())).items
 }
 
-/// How many bindings a fresh process has of `kept`.
+/// The number of bindings that a new process restores from `kept`.
 fn restored(kept: &[KeptExtension]) -> usize {
     let mut net = Net::new(acme(Vec::new()));
     let restored = net.ask(RestoreBindings(kept.to_vec()));
@@ -65,7 +65,7 @@ fn bindings_of_the_same_credential_are_restored_once() {
     assert_eq!(with(&many), RegistrarConfig::default().bindings_max);
 }
 
-/// A connection ends with the process: a call to it would wait for nothing.
+/// A connection ends with the process, so a call over it would never be answered.
 #[test]
 fn bindings_over_connections_are_not_kept() {
     let net = Net::new(acme(Vec::new()));

@@ -106,14 +106,14 @@ fn called(callees: Callees) -> CalleeSide {
     CalleeSide { policy: CodecPolicy::ANY, srtp: SrtpRule::Off, callees, forwards: Forwards::default() }
 }
 
-/// Callees that ring at once, in this number.
+/// This number of callees that ring at the same time.
 pub(super) fn forks(count: usize) -> Callees {
     let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false, has_ice: false };
     Callees::AtOnce(vec![target; count])
 }
 
-/// The section of video that a description has behind the audio, at the port ten above: `VP8`, `H264`, `0VP8` for a refused
-/// one, and `VP8-sendonly` for one with a direction of its own. Its key is another one than that of the audio.
+/// The video section after the audio section, with a port number higher by ten: `VP8`, `H264`, `0VP8` for a refused
+/// section, and `VP8-sendonly` for one with its own direction. Its key differs from that of the audio.
 fn video(text: &str, port: u16, direction: &str, protocol: &str, letter: Option<&str>) -> String {
     let (codec, direction) = text.split_once('-').unwrap_or((text, direction));
     if codec.starts_with('0') {
@@ -129,9 +129,9 @@ fn video(text: &str, port: u16, direction: &str, protocol: &str, letter: Option<
     )
 }
 
-/// Parses a party's description: `port codec,codec direction`; with `PCMU+VP8` video beside the audio; with `T38` for the codecs a fax, with `0+T38` a fax behind
-/// refused audio, with `PCMU+0T38` the reverse; and for SRTP the transport and a letter that makes the
-/// key: `port codec,codec direction SAVP A`.
+/// Parses a party's description: `port codec,codec direction`. `PCMU+VP8` adds video; `T38` as codecs is a fax, `0+T38`
+/// a fax after refused audio, `PCMU+0T38` the reverse. For SRTP, the transport and a letter that determines the key
+/// follow: `port codec,codec direction SAVP A`.
 pub(super) fn description(text: &str) -> SessionDescription {
     let words: Vec<_> = text.split_whitespace().collect();
     let (port, codecs, direction, protocol, crypto) = match words.as_slice() {
@@ -166,7 +166,7 @@ pub(super) fn description(text: &str) -> SessionDescription {
             "PCMA" => "8",
             "G722" => "9",
             "G729" => "18",
-            // Of two channels: too large for a packet.
+            // With two channels: too large for a packet.
             "L16" => "10",
             other => panic!("codec {other}"),
         })
@@ -375,7 +375,8 @@ fn write_output(log: &mut String, output: &Output) {
 }
 
 /// Runs a script on a call and compares the outputs. The first line is `call OFFER -> FORKS` (`-` without an
-/// offer, `room` in place of either side, `trunks` for attempts in turn, `request` for a call that a program requests); each further line is `MS event…`.
+/// offer, `room` instead of either side, `trunks` for attempts in turn, `request` for a call that a program requests);
+/// each further line is `MS event…`.
 pub(super) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));
 }

@@ -1,4 +1,5 @@
-//! Recordings and prompts of calls that a transfer or a pick-up has linked: both calls get every step and show the same.
+//! Recordings and prompts of calls that a transfer or a pick-up has linked: both calls get every step and show the same
+//! state.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ impl Net {
         self.operate(CallOperation::Play(call, prompt))
     }
 
-    /// Returns what the media engine was ordered since the last time, and the mixes.
+    /// Returns the orders to the media engine since the last call, and the mixes.
     fn ordered(&mut self) -> (Vec<String>, Vec<MixId>) {
         let mut mixes = Vec::new();
         let mut texts = Vec::new();
@@ -76,7 +77,7 @@ impl Net {
     }
 }
 
-/// The calls of Ann (port 2) and Bob (port 3), whom a transfer by 1001 (port 1) has joined.
+/// The calls of Ann (port 2) and Bob (port 3), whom a transfer by 1001 (port 1) has connected.
 fn joined() -> (Desk, [CallId; 2]) {
     let mut desk = Desk::new([Plan::Accept]);
     desk.net.is_player_slow = true;
@@ -128,7 +129,7 @@ fn both_parties_of_linked_calls_are_recorded_by_either_call() {
     }
 }
 
-/// A prompt that plays keeps the seats, also those that the pause of an earlier recording has muted.
+/// A prompt keeps the seats, including seats that the pause of an earlier recording has muted.
 #[test]
 fn a_recording_that_starts_during_a_prompt_hears_both_parties() {
     let (mut desk, calls) = joined();
@@ -173,7 +174,7 @@ fn a_recording_goes_on_through_a_hold_and_ends_with_either_party() {
     }
 }
 
-/// The recording ended by itself, as on a full disk: neither call is recorded any more.
+/// The recording ended by itself, for example on a full disk: neither call is recorded any more.
 #[test]
 fn a_recording_that_ends_by_itself_ends_in_both_calls() {
     let (mut desk, calls) = joined();
@@ -186,7 +187,7 @@ fn a_recording_that_ends_by_itself_ends_in_both_calls() {
     desk.end();
 }
 
-/// Two calls of other media groups, whose ports the relay bridges in one worker: the mix has that worker.
+/// Two calls of different media groups, whose ports the relay bridges in one worker: the mix is in that worker.
 #[test]
 fn the_mix_of_an_attended_transfer_is_where_the_bridge_is() {
     let mut desk = Desk::new([Plan::Accept]);
@@ -243,7 +244,7 @@ fn a_prompt_reaches_either_side_of_linked_calls_and_the_audio_goes_on() {
     desk.end();
 }
 
-/// While the target of a transfer rings the recording goes on; its answer ends it.
+/// While the target of a transfer rings, the recording continues; its answer ends the recording.
 #[test]
 fn a_transfer_ends_a_recording_when_its_target_answers() {
     let mut desk = Desk::new([Plan::Ring]);

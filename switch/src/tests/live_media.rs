@@ -1,4 +1,4 @@
-//! Media figures of a live call: answers to questions, and warnings of the relay.
+//! Media figures of a live call: answers to queries, and warnings of the relay.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn up() -> (Net, CallId) {
     (net, call)
 }
 
-/// Asks for the quality of a call; returns the answer, if there is one at once.
+/// Queries the quality of a call; returns the answer if it is immediate.
 fn ask(net: &mut Net, call: CallId) -> Option<QualityAnswer> {
     let token = net.put(CallQuality(call));
     net.replies.remove(&token).and_then(CallQuality::answer)
@@ -46,7 +46,7 @@ fn both_legs_of_a_live_call_are_asked_and_told_together() {
     assert_eq!(net.records.len(), 1);
 }
 
-/// A relay that does not answer does not fill the memory: old questions are dropped, and too many are
+/// A relay that does not answer does not fill the memory: old queries are dropped, and too many are
 /// refused.
 #[test]
 fn questions_that_are_not_answered_are_bounded() {
@@ -57,7 +57,7 @@ fn questions_that_are_not_answered_are_bounded() {
     assert_eq!(ask(&mut net, call), Some(QualityAnswer::Busy));
     net.wait(Duration::from_secs(2));
     assert_eq!(ask(&mut net, call), None);
-    // The 256 that are given up are answered too, and the answer in between.
+    // The 256 dropped queries and the one in between have been answered.
     assert_eq!(net.replies.len(), 256);
     net.is_relay_slow = false;
     assert!(matches!(ask(&mut net, call), Some(QualityAnswer::Known(_))));

@@ -1,4 +1,4 @@
-//! Calls over a network that loses datagrams of SIP: each ends for all parties, and has one record.
+//! Calls over a network that loses SIP datagrams: each ends for all parties, and has one record.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use sidetone_sip::message::Method;
 use crate::tests::conference_adapter::{CARRIER, WORLD};
 use crate::tests::network::{Net, PHONE, Plan, acme, address, trunk};
 
-/// Which datagrams the network loses; none by default.
+/// The datagrams that the network loses; none by default.
 #[derive(Default)]
 pub(super) struct Losses {
     percent: u32,
@@ -41,12 +41,12 @@ struct Ends {
     records: BTreeMap<&'static str, usize>,
 }
 
-/// Longer than any transaction lives.
+/// Longer than the lifetime of any transaction.
 const OVER: Duration = Duration::from_secs(70);
 const CALLS: usize = 60;
 
-/// 1001 calls an outside party again and again, over a network with that loss in each direction; every third time it gives
-/// up after a second if it has no answer.
+/// 1001 calls an outside party repeatedly, over a network with this loss in each direction; in every third call it
+/// gives up after a second without an answer.
 fn calls(percent: u32) -> Ends {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]).repeats = Some(BTreeMap::new());
@@ -66,8 +66,8 @@ fn calls(percent: u32) -> Ends {
         assert!(records.len() <= 1, "{percent} %, call {call}: {records:?}");
         let called: Vec<String> = of(&net, &Method::Invite).split_off(invites);
         assert!(records.len() == 1 || called.is_empty(), "a call without a record");
-        // Every party that has answered has a BYE, or had a CANCEL in time. With more loss the switch may hear of none of its
-        // answers, which this carrier does not repeat by itself.
+        // Every party that has answered got a BYE, or a CANCEL in time. With more loss the switch may receive none of
+        // its answers, which this carrier does not retransmit by itself.
         let ended = [of(&net, &Method::Bye), of(&net, &Method::Cancel)].concat();
         let is_over = called.iter().all(|id| ended.contains(id));
         assert!(is_over || percent > 20, "{percent} %, call {call}: left behind");

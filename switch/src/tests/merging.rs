@@ -106,7 +106,7 @@ fn of_two_legs_of_one_phone_the_one_that_talks_stays() {
     desk.merge(first, second).unwrap();
     assert_eq!(desk.members(), [ANN, "1001", BOB]);
     assert_eq!(desk.net.heard, ["200 OK", "BYE"], "its offer was answered, and its first leg is over");
-    // Ann, whom 1001 had put on hold, is asked to send and receive again.
+    // Ann, whom 1001 had put on hold, gets an offer to send and receive again.
     let invites = desk.net.carriers[&address(CARRIER)].of(&Method::Invite);
     let last = String::from_utf8_lossy(invites.last().unwrap().body()).into_owned();
     assert!(last.contains("a=sendrecv"), "{last}");

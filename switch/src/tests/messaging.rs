@@ -1,4 +1,4 @@
-//! Messages of phones to the switch: which are accepted, and how the others are answered.
+//! Messages of phones to the switch: accepted messages, and the responses to others.
 
 use sidetone_model::ids::ExtensionId;
 use sidetone_sip::message::Method;
@@ -59,7 +59,7 @@ fn an_info_that_says_something_else_is_told_so() {
     }
 }
 
-/// A key pressed by INFO is passed on to the other party, whatever that party answers.
+/// A key sent by INFO is passed on to the other party; that party's response has no effect.
 #[test]
 fn a_key_is_passed_on_to_the_other_party() {
     let mut net = talking();

@@ -1,4 +1,4 @@
-//! Billed calls: the prices that they begin with, their amounts, and how their credit ends them.
+//! Billed calls: their prices at the start, their amounts, and their end without credit.
 
 use std::sync::Arc;
 use std::time::Duration;

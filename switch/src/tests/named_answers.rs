@@ -1,4 +1,4 @@
-//! Answers whose address is a host name: nothing can be sent there.
+//! Answers whose address is a host name: no packet can be sent there.
 
 use sidetone_model::call::HangupCause;
 use sidetone_sip::message::Method;

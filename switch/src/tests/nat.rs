@@ -1,4 +1,4 @@
-//! Phones behind a NAT and phones that move: where the requests of their calls go.
+//! Phones behind a NAT and phones that move: the destination of the requests of their calls.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn ack_and_bye_of_a_called_phone_go_where_its_registration_came_from() {
     }
 }
 
-/// Its Via is that of the source, as an ALG writes it, and its Contact is an address that we could send to.
+/// Its Via has the source address, as an ALG writes it, and its Contact is an address that we could send to.
 #[test]
 fn requests_to_a_calling_phone_go_where_its_invite_came_from() {
     for contact in ["<sip:1001@10.1.1.1:5060>", "<sip:1001@203.0.113.9:5060>", "<sip:1001@192.0.2.1:5999>"] {

@@ -81,7 +81,7 @@ pub(super) struct Net {
     pub(super) ringing: Option<(LegKey, ServerKey)>,
     pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
     wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
-    /// What the phone received: statuses and `BYE`.
+    /// The messages that the phone received: statuses and `BYE`.
     pub(super) heard: Vec<String>,
     /// The Reason headers of the refusals that the phone received.
     pub(super) reasons: Vec<String>,
@@ -90,9 +90,9 @@ pub(super) struct Net {
     pub(super) guessed: Vec<Guessing>,
     pub(super) pins_guessed: Vec<PinGuessing>,
     pub(super) dials_failed: Vec<RoomDialFailed>,
-    /// What requests for calls came to, as text.
+    /// The results of requested calls, as text.
     pub(super) requests: Vec<String>,
-    /// What rooms and their media are told, as text, and the notes of rooms.
+    /// The outputs of rooms and the commands to their media, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
     /// Whether prompts play until the test ends them.
@@ -112,10 +112,10 @@ pub(super) struct Net {
     /// The notes that the phone received.
     pub(super) noted: Vec<Request>,
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
-    /// Whether the phone is gone: it neither receives nor sends.
+    /// Whether the phone is lost: it neither receives nor sends.
     pub(super) is_phone_gone: bool,
     pub(super) losses: Losses,
-    /// An address to which nothing can be sent.
+    /// An address to which no datagram can be sent.
     pub(super) fails_at: Option<SocketAddr>,
     /// Whether journal writes are delayed; `unwritten` are the answered calls that wait.
     pub(super) is_disk_slow: bool,
@@ -128,7 +128,7 @@ pub(super) struct Net {
     pub(super) closed: Vec<Flow>,
     /// The responses to requests of carriers.
     pub(super) told: Vec<Response>,
-    /// The changes that the phone dialled, and their result; `None` is not known yet.
+    /// The changes that the phone dialled, and their result; `None` is pending.
     pub(super) changes: Vec<ExtensionChange>,
     pub(super) changed: Option<Result<(), u16>>,
     /// Why datagrams were dropped.
@@ -481,7 +481,7 @@ impl Net {
         }
     }
 
-    /// Delivers everything under way.
+    /// Delivers all pending messages.
     pub(super) fn run(&mut self) {
         loop {
             while let Some(output) = self.switch.poll_output() {
@@ -589,7 +589,7 @@ impl Net {
         }
     }
 
-    /// Simulates a media engine that plays prompts in no time.
+    /// Simulates a media engine that finishes prompts immediately.
     fn media_hears(&mut self, port: PortId, command: &MediaCommand) {
         if let (MediaCommand::Play { token, .. }, false) = (command, self.is_player_slow) {
             self.feed(Input::Played(port, *token));

@@ -1,4 +1,4 @@
-//! News of a live call, and answers to questions about it.
+//! Events of a live call, and answers to queries about it.
 
 use sidetone_model::access::Scope;
 use sidetone_model::live_call::{CallEvent, CallState, LegRole, LiveCallQuery};

@@ -1,4 +1,4 @@
-//! Notes on their way: what phones receive, the result of each, and that no call is affected.
+//! Delivery of notes: the messages that phones receive, the result of each, and that no call is affected.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn a_note_goes_into_the_dialog_as_it_is() {
     assert_eq!(net.answers, [(NOTE, 0, PhoneAnswer::Status(200))]);
 }
 
-/// Two INFOs in progress at once may overtake each other: the second waits for the answer to the first.
+/// Two INFOs in progress could overtake each other: the second waits for the response to the first.
 #[test]
 fn a_phone_is_sent_one_note_at_a_time() {
     let (mut net, call, leg) = talking();

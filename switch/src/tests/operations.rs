@@ -156,7 +156,7 @@ fn what_cannot_be_transferred_is_refused_and_goes_on() {
     ] {
         assert_eq!(refused(desk.net.transfer(call_id, leg, to.clone())), wanted, "{to:?}");
     }
-    // While one is under way there is no other.
+    // During a transfer no second one may begin.
     desk.net.transfer(call.uuid, None, number(BOB)).unwrap();
     assert_eq!(refused(desk.net.transfer(call.uuid, None, number(BOB))), "conflict");
     desk.net.wait(Duration::from_secs(61));
@@ -192,13 +192,13 @@ fn a_program_moves_a_call_into_a_room_without_its_pin() {
     assert_eq!(numbers, ["1001", WORLD]);
     assert_eq!(refused(net.move_to(call, None, 51)), "conflict");
     assert_eq!(refused(net.transfer(call, None, number(WORLD))), "conflict");
-    // Each leaves on its own.
+    // Each party leaves separately.
     net.hang_up();
     net.run();
     assert_eq!((net.live_rooms()[0].members.len(), net.records.len()), (1, 0));
 }
 
-/// Each of two linked calls has one of the parties: the refusal names the operation that brings them into the room.
+/// Each of two linked calls has one of the parties: the refusal names the operation that moves them into the room.
 #[test]
 fn a_linked_call_names_the_way_into_a_room() {
     let mut desk = Desk::with(with_rooms(), [Plan::Accept]);
@@ -242,11 +242,11 @@ fn a_program_holds_and_resumes_a_call() {
     assert_eq!(net.hold(call.uuid, None), Ok(call.uuid));
     assert_eq!(net.live()[0].held_by, Some(phone));
     assert_eq!((net.offers_to_carrier(), net.reinvited.len()), (vec!["sendrecv", "sendonly"], 1));
-    // Again changes nothing; the other leg must resume first.
+    // The same hold again has no effect; for a hold by the other leg, the first must resume.
     assert_eq!(net.hold(call.uuid, Some(phone)), Ok(call.uuid));
     assert_eq!(refused(net.hold(call.uuid, Some(carrier))), "conflict");
     assert_eq!((net.offers_to_carrier().len(), net.reinvited.len()), (2, 1));
-    // A call on hold is not over after a minute of silence.
+    // A call on hold does not end after a minute of silence.
     for port in [1, 2] {
         net.silent(port, Duration::from_secs(5));
     }
@@ -259,14 +259,14 @@ fn a_program_holds_and_resumes_a_call() {
     assert_eq!(net.hold(call.uuid, Some(carrier)), Ok(call.uuid));
     assert_eq!(net.live()[0].held_by, Some(carrier));
     assert_eq!(net.offers_to_carrier().last(), Some(&"inactive"));
-    // And the call moves into a room, where both talk again.
+    // The call is moved into a room, where both talk again.
     assert_eq!(net.move_to(call.uuid, None, 52), Ok(call.uuid));
     assert_eq!(net.live()[0].held_by, None);
     assert_eq!(net.offers_to_carrier().last(), Some(&"sendrecv"));
     assert_eq!(refused(net.hold(call.uuid, None)), "conflict");
 }
 
-/// The party on hold is transferred: it hears the target, and is asked to send again.
+/// The party on hold is transferred: it hears the target, and gets an offer to send again.
 #[test]
 fn a_held_party_is_transferred() {
     let mut desk = Desk::new([Plan::Accept]);

@@ -1,4 +1,4 @@
-//! Outbound calls of an organisation whose limit all nodes of a cluster keep together, as a node sees them.
+//! Outbound calls of an organisation whose limit applies to all nodes of a cluster together, from the view of one node.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn an_outbound_call_waits_for_a_decision_and_its_place_is_used_again() {
     decide(&mut net, 1, 1);
     assert_eq!((net.heard.as_slice(), invites(&net)), (["200".to_owned()].as_slice(), 1));
     assert_eq!(needs(&mut net), Some(OutboundNeeds { up: 1, waiting: 0, ..first }));
-    // The next call takes the place of the one that ends before the others are notified.
+    // The next call uses the slot of the ended call, which was not given back yet.
     net.hang_up();
     net.dial(WORLD);
     assert_eq!((net.heard.len(), invites(&net)), (2, 2), "{:?}", net.heard);
@@ -109,7 +109,7 @@ fn a_call_without_a_decision_is_refused_after_two_seconds() {
     assert_eq!(needs(&mut net), None);
 }
 
-/// What is in front of several nodes finds out by OPTIONS which of them take calls.
+/// A load balancer in front of several nodes detects by OPTIONS which of them accept calls.
 #[test]
 fn a_node_that_takes_no_calls_says_so_to_options() {
     let mut net = net(None);

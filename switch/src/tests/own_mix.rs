@@ -9,7 +9,7 @@ const BEGUN: &str = "call 4000 PCMU sendrecv -> 1
     110 journalled
 ";
 
-/// Checks what follows an answered call.
+/// Checks the outputs after the answer of a call.
 pub(super) fn check_after(script: &str, expect: expect_test::Expect) {
     let played = crate::tests::ladder::play(&format!("{BEGUN}{script}"));
     let begun = crate::tests::ladder::play(BEGUN);
@@ -202,7 +202,7 @@ fn a_phone_on_hold_may_move_hold_and_ask_for_our_offer() {
     );
 }
 
-/// RFC 5057 §5.1: the dialog is gone.
+/// RFC 5057 §5.1: the dialog has ended.
 #[test]
 fn a_phone_that_does_not_know_the_dialog_ends_the_call() {
     check_after(

@@ -28,7 +28,7 @@ impl Net {
         self.operate(CallOperation::PickUp(PickUpOrder { call, by }))
     }
 
-    /// The slot that a call is parked in.
+    /// The parking slot of a call.
     fn slot_of(&mut self, call: CallId) -> Option<u16> {
         Some(self.find_call(call)?.parked?.slot)
     }
@@ -96,7 +96,7 @@ fn a_parked_party_hears_music_and_is_reported_once_its_time_is_over() {
     );
 }
 
-/// The party leaves the hold and the recording of the call that it waits in.
+/// Parking ends the hold and the recording of the call.
 #[test]
 fn a_call_that_is_held_and_recorded_is_parked() {
     check_after(
@@ -138,7 +138,7 @@ fn a_party_waits_in_a_slot_until_it_is_picked_up() {
     assert_eq!(refused(net.park(other, Some(1), 300)), "conflict");
     assert_eq!(net.park(other, None, 300), Ok(other));
     assert_eq!(net.slot_of(other), Some(2));
-    // Nothing else is done to a party that waits.
+    // Other operations on a waiting party are refused.
     assert_eq!(refused(net.park(call, None, 300)), "conflict");
     assert_eq!(refused(net.hold(call, None)), "conflict");
     assert_eq!(refused(net.pick_up_by(call, 12)), "conflict", "1002 has no phone");
@@ -223,8 +223,8 @@ fn a_party_that_cannot_be_returned_is_hung_up_with_a_cause_of_its_own() {
     }
 }
 
-/// The time of the slot is over while an extension is called for the party; it is returned when that extension does not
-/// answer.
+/// The time of the slot ends while an extension is called for the party; the party is returned when that extension
+/// does not answer.
 #[test]
 fn a_pick_up_comes_before_the_return() {
     let (mut net, call) = talking(true);
@@ -252,7 +252,7 @@ fn a_parked_party_hangs_up() {
     end(&mut net);
 }
 
-/// The phone that parked the party is gone: the BYE to it is lost, and the party waits all the same.
+/// The phone that parked the party is lost: the BYE to it gets no response, and the party still waits.
 #[test]
 fn a_dead_phone_does_not_end_the_call_that_it_parked() {
     let (mut net, call) = talking(true);
@@ -285,7 +285,7 @@ fn a_ringing_call_is_picked_up() {
     assert_eq!((second.transferred_to, first.transferred_from), (Some(call), Some(taken)));
 }
 
-/// The other phones answer first, or the caller gives up: the phone that was to pick the call up stops ringing.
+/// The other phones answer first, or the caller gives up: the phone that rings for the pick-up stops ringing.
 #[test]
 fn a_ringing_call_is_answered_elsewhere_before_it_is_picked_up() {
     let mut desk = crate::tests::transfers::Desk::new([Plan::Ring]);

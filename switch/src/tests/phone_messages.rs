@@ -1,4 +1,4 @@
-//! MESSAGE from phone to phone: which devices get it, what the sender is answered, and the limits.
+//! MESSAGE from phone to phone: the receiving devices, the response to the sender, and the limits.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn directory() -> DirectorySnapshot {
     directory
 }
 
-/// A switch where 1002 has so many registered devices.
+/// A switch where 1002 has this number of registered devices.
 fn with_devices(count: usize) -> Net {
     let mut net = Net::new(directory());
     for at in &DEVICES[..count] {
@@ -116,7 +116,7 @@ fn the_refusal_of_the_device_goes_back_when_all_have_refused() {
     }
 }
 
-/// The sender is answered before its own timer F, whatever the devices do.
+/// The sender always gets a response before its own timer F, even if the devices do not answer.
 #[test]
 fn devices_that_do_not_answer_end_in_480_after_20_seconds() {
     let mut net = with_devices(1);
@@ -125,7 +125,7 @@ fn devices_that_do_not_answer_end_in_480_after_20_seconds() {
     assert!(net.heard.is_empty(), "{:?}", net.heard);
     net.wait(Duration::from_millis(200));
     assert_eq!(net.heard, ["480 Temporarily Unavailable"]);
-    // A late answer changes nothing, and nothing is kept.
+    // A late response has no effect, and no state is kept.
     net.device_answers(DEVICES[0], 200);
     net.wait(Duration::from_secs(60));
     assert_eq!((net.heard.len(), net.switch.shared.messages.kept()), (1, 0));
@@ -174,7 +174,7 @@ fn an_unknown_sender_is_challenged_and_reaches_no_phone() {
     assert_eq!(net.switch.shared.messages.kept(), 0);
 }
 
-/// A sender may send 20 at once, and then one a second.
+/// A sender may send a burst of 20, and then one a second.
 #[test]
 fn a_sender_that_sends_too_many_is_told_when_to_try_again() {
     let mut net = with_devices(1);
@@ -192,7 +192,7 @@ fn a_sender_that_sends_too_many_is_told_when_to_try_again() {
     assert_eq!(net.delivered().len(), 1);
 }
 
-/// A message to the events identity stays an acknowledgement of a note.
+/// A message to the events identity is still an acknowledgement of a note.
 #[test]
 fn a_message_to_the_events_identity_goes_to_no_phone() {
     let mut net = with_devices(1);

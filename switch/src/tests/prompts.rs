@@ -1,4 +1,4 @@
-//! Prompts that programs play into calls: who hears them, what ends them, and what the parties hear meanwhile.
+//! Prompts that programs play into calls: the parties that hear them, their end, and the audio of the others meanwhile.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ fn another_prompt_takes_the_place_of_one_that_plays() {
     );
 }
 
-/// A prompt ends no pause of the recording and unmutes no party.
+/// A prompt neither ends a pause of the recording nor unmutes a party.
 #[test]
 fn a_recording_goes_on_during_a_prompt_and_after_it() {
     check_after(
@@ -223,7 +223,7 @@ fn the_party_on_hold_hears_a_prompt_in_the_place_of_the_music() {
     );
 }
 
-/// A new offer of a phone does not let the other party be heard again.
+/// A new offer of a phone does not make the other party audible again.
 #[test]
 fn an_offer_does_not_end_a_prompt() {
     check_after(

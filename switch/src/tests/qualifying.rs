@@ -1,4 +1,4 @@
-//! Registered phones that are gone: they are found out by OPTIONS, and delay no call.
+//! Unreachable registered phones: they are detected by OPTIONS, and delay no call.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::tests::network::{Net, PHONE, SDP};
 const GONE: &str = "192.0.2.99:5060";
 const AOR: &str = "1001@acme.test";
 
-/// Registers a second device of 1001, which sends no response to anything.
+/// Registers a second device of 1001, which sends no response to any request.
 pub(super) fn register_gone(net: &mut Net) {
     let flow = net.flow_of(GONE);
     let register = Request::builder(Method::Register, "sip:acme.test")
@@ -72,7 +72,7 @@ fn a_phone_that_leaves_two_probes_unanswered_is_not_called() {
     assert_eq!(call(&mut net, Duration::ZERO), Some(486), "at once");
     assert!(!net.elsewhere.iter().any(|(_, bytes)| bytes.starts_with(b"INVITE")));
 
-    // Once the other is gone too, no phone is called.
+    // Once the other phone is unreachable too, no phone is called.
     net.is_phone_gone = true;
     net.wait(Duration::from_secs(160));
     assert!(
@@ -86,7 +86,7 @@ fn a_phone_that_leaves_two_probes_unanswered_is_not_called() {
     assert_eq!(states(&net)[0].1, BindingState::Reachable);
 }
 
-/// A refused address ends the fork at once, and the binding is not called again.
+/// A refused address ends the fork immediately, and the binding is not called again.
 #[test]
 fn an_address_that_refuses_the_invite_is_not_called_again() {
     let mut net = net(PHONE);

@@ -200,7 +200,7 @@ fn two_tenants_at_one_carrier_address_are_one_too_many() {
 #[test]
 fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     let node = |number: u128| NodeId(Uuid::from_u128(number));
-    // The trunk has its home at the other one of two nodes.
+    // The home of the trunk is the other one of two nodes.
     let home = rendezvous::home([node(1), node(2)].into_iter(), registering().id.0).unwrap();
     let this = if home == node(1) { node(2) } else { node(1) };
     let members = |up: &[NodeId]| ShareTrunks(TrunkHomes::Members { node: this, up: up.to_vec() });
@@ -208,7 +208,7 @@ fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     net.ask(members(&[this]));
     net.run();
     assert_eq!(registers(&net).len(), 1, "it is the only one: the registration stays");
-    // The other node registers, and this one removes its own afterwards.
+    // The other node registers; afterwards this one removes its own registration.
     net.ask(members(&[this, home]));
     net.run();
     net.wait(Duration::from_millis(1_500));
@@ -218,7 +218,7 @@ fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     assert_eq!(net.switch.registrations(), 0);
     net.wait(Duration::from_secs(7_200));
     assert_eq!(registers(&net).len(), 2, "nothing is sent where another node registers");
-    // The home dies, comes back for a moment, and dies again.
+    // The home fails, is up again for a short time, and fails again.
     for up in [&[this][..], &[this, home], &[this]] {
         net.ask(members(up));
         net.run();
@@ -226,7 +226,7 @@ fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     net.wait(Duration::from_secs(10));
     assert_eq!(registers(&net).len(), 3);
     assert_eq!(net.switch.registrations(), 1);
-    // No trunk has its home at a node that drains.
+    // A draining node is the home of no trunk.
     net.ask(members(&[home]));
     net.run();
     net.wait(Duration::from_secs(3));

@@ -41,7 +41,7 @@ fn end(net: &mut Net) {
     assert!((0..4).any(|_| is_quiet(net)), "{:?}", net.switch.transactions());
 }
 
-/// The phone acknowledges the 180, so that it is not repeated and the call rings on.
+/// The phone acknowledges the 180, so that it is not retransmitted and the call continues to ring.
 #[test]
 fn a_caller_that_requires_them_gets_them() {
     let mut net = net(Plan::Ring);

@@ -67,7 +67,7 @@ fn the_caller_rings_first_and_then_the_target() {
     );
 }
 
-/// The target has no codec of the caller's: audio is transcoded, and the caller is not asked again.
+/// The target has none of the caller's codecs: audio is transcoded, and the caller gets no new offer.
 #[test]
 fn codecs_are_transcoded_for_the_caller_that_has_its_answer() {
     check(
@@ -278,7 +278,7 @@ impl Net {
     }
 }
 
-/// 1001 is registered, and a carrier takes calls to the world.
+/// 1001 is registered, and a carrier takes outside calls.
 fn site(plan: Plan) -> Net {
     let mut net = Net::new(with_rooms());
     net.register();
@@ -321,7 +321,7 @@ fn a_requested_call_rings_the_phone_and_then_the_carrier() {
     assert!(net.switch.control.calls.is_empty());
 }
 
-/// Not only the phone that answers is forgotten at the end, also those whose INVITE was cancelled.
+/// At the end, the state of all phones is removed, including those whose INVITE was cancelled.
 #[test]
 fn nothing_is_left_of_the_phones_that_did_not_answer() {
     let mut net = site(Plan::Accept);

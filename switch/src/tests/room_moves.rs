@@ -1,4 +1,4 @@
-//! Rooms that change their node, and callers who key the number of a room at another one.
+//! Rooms that are moved to another node, and callers who key the number of a room at another node.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) fn at(node: &str, fence: u64) -> RoomOwner {
     RoomOwner::There { fence, way: Flow::udp(INTERNAL, address(node)), address: address(node) }
 }
 
-/// A caller of the carrier dials it.
+/// A caller of the carrier dials that number.
 fn asks(net: &mut Net) {
     assert_eq!(net.call_in(ASKS, "+447700900999", ""), 200);
 }
@@ -38,7 +38,7 @@ pub(super) fn byes(net: &Net, node: &str) -> usize {
     net.carriers[&address(node)].of(&Method::Bye).len()
 }
 
-/// What the last INVITE to a node asserts.
+/// The assertion in the last INVITE to a node.
 fn entry_at(net: &Net, node: &str) -> Option<NodeEntry> {
     let flow = Flow::udp(INTERNAL, address("10.0.0.1:5070"));
     entries(b"key").read(&flow, invites(net, node).last()?)
@@ -79,7 +79,7 @@ fn a_caller_who_keys_a_room_at_another_node_is_joined_to_it() {
     assert!(net.heard_of_rooms().ends_with("1 leaves"), "it hears the other node alone");
     assert_eq!((net.switch.live_calls(), net.live_rooms().len()), (2, 0));
     assert!(net.switch.control.conferences.seats.is_empty());
-    // It follows the room to the next node.
+    // The caller follows the room to the next node.
     net.carrier(NEXT, [Plan::Accept]);
     owner(&mut net, RoomOwner::Lost);
     owner(&mut net, at(NEXT, 12));
@@ -116,13 +116,13 @@ fn a_caller_who_keys_a_room_that_no_node_takes_is_told_so_and_hung_up() {
     assert!(net.heard_of_rooms().ends_with("1 is told goodbye"));
     assert_eq!((net.records.len(), wanted(&mut net)), (1, vec![]));
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::NormalTemporaryFailure));
-    // Its node does not take the caller.
+    // The node of the room refuses the caller.
     net.carrier(NODE, [Plan::Refuse(503, Vec::new())]);
     asks(&mut net);
     net.key(2, "200#");
     owner(&mut net, at(NODE, 9));
     assert!(net.heard_of_rooms().ends_with("2 is told goodbye"));
-    // Its node is silent.
+    // The node of the room does not respond.
     net.carrier(NODE, []);
     net.carriers.remove(&address(NODE));
     asks(&mut net);
@@ -182,7 +182,7 @@ fn a_room_stays_when_no_node_takes_it_or_the_next_owner_dies() {
     net.ask(KeepRoom(room()));
     net.wait(Duration::from_secs(10));
     net.ask(ControlRoom(RoomName::Stored(room()), Control::Unlock)).unwrap();
-    // The next owner is silent: it is dead, and the room is owned here again.
+    // The next owner does not respond, because it has failed; this node owns the room again.
     net.ask(HandOverRoom(room())).unwrap();
     owner(&mut net, RoomOwner::Unowned);
     owner(&mut net, at(NODE, 9));
@@ -250,7 +250,7 @@ fn a_member_of_a_room_that_is_taken_over_has_its_seat_again_without_its_pin() {
     assert!(two.muted && two.mute_locked && two.gain.gain_db == -6 && two.role == Role::Participant);
     assert_eq!(live.members[0].whisper_to, Some(two.id));
     assert!(!net.heard_of_rooms().contains("is told"), "no prompt, and no chime");
-    // A stranger to the room is asked.
+    // A caller who was not in the room is asked for the PIN.
     comes_from_node(&mut net, "three", "c");
     assert!(net.heard_of_rooms().ends_with("is told enter-pin"));
     assert_eq!(net.live_rooms()[0].members.len(), 2);
@@ -276,13 +276,13 @@ fn a_caller_goes_with_its_room_from_node_to_node_and_back_here() {
     owner(&mut net, at(NODE, 9));
     net.dial("200");
     for round in 0..4 {
-        // To the next node: the seat is named by the call that the caller had at the one before.
+        // To the next node: the name of the seat is the Call-ID of the caller's call to the former node.
         let before = invites(&net, NODE).last().unwrap().call_id().to_owned();
         net.carrier(NEXT, [Plan::Accept]);
         owner(&mut net, at(NEXT, 20 + round * 10));
         assert_eq!(entry_at(&net, NEXT).unwrap().seat, Some(before));
         assert_eq!(byes(&net, NODE), round as usize + 1);
-        // Here.
+        // To this node.
         let seat = invites(&net, NEXT).last().unwrap().call_id().to_owned();
         assert!(net.ask(ExpectRoom(state(51, vec![MemberState { muted: true, ..member(&seat) }]))));
         owner(&mut net, RoomOwner::Unowned);

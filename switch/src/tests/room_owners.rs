@@ -1,4 +1,4 @@
-//! Rooms that one node of several owns, as a node sees them.
+//! Rooms that one node of several owns, from the view of one node.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn a_caller_waits_until_the_room_has_an_owner_and_is_seated_at_this_one() {
     assert!(has(&net, "200"), "{:?}", net.heard);
     assert_eq!(net.live_rooms().len(), 1);
     assert_eq!(wanted(&mut net), [room()], "while it is live");
-    // The lease has run out: the room is over at once.
+    // The lease has expired: the room ends immediately.
     assert_eq!(owner(&mut net, RoomOwner::Unowned), 1);
     assert_eq!(net.live_rooms().len(), 0);
 }
@@ -101,7 +101,7 @@ fn a_caller_of_a_room_elsewhere_is_joined_to_its_node_with_a_pass() {
     let entry = entries(b"key").read(&flow, &invite).unwrap();
     assert_eq!((entry.room, entry.fence), (room(), 9));
     assert_eq!(entry.sender, Sender::Extension(Uuid::from_u128(11).into()));
-    // Only with the key of the cluster, over the listener for nodes, and for this very dialog.
+    // Valid only with the key of the cluster, over the listener for nodes, and for this dialog.
     assert_eq!(entries(b"other").read(&flow, &invite), None);
     assert_eq!(entries(b"key").read(&Flow::udp(ListenerId(0), flow.remote), &invite), None);
     let mut replayed = invite.clone();
@@ -113,7 +113,7 @@ fn a_caller_of_a_room_elsewhere_is_joined_to_its_node_with_a_pass() {
     assert_eq!(entries(b"key").read(&flow, &forged), None);
 }
 
-/// The caller is joined to the first owner, which dies; the second one answers with `plan`.
+/// The caller is connected to the first owner, which fails; the second one answers with `plan`.
 fn follows(plan: Plan) -> Net {
     let mut net = net();
     net.carrier(NODE, [Plan::Accept]);
@@ -137,7 +137,7 @@ fn follows(plan: Plan) -> Net {
 fn a_caller_follows_its_room_to_the_next_owner() {
     let mut net = follows(Plan::Accept);
     assert_eq!(net.switch.live_calls(), 2, "the caller's, and that to the owner");
-    // The next one dies, too, and this node has the room.
+    // The next owner also fails, and this node needs an owner for the room.
     owner(&mut net, RoomOwner::Lost);
     assert_eq!(wanted(&mut net), [room()]);
     net.hang_up();
@@ -151,7 +151,7 @@ fn a_caller_whom_the_next_owner_refuses_is_hung_up() {
     assert_eq!(net.switch.live_calls(), 0);
 }
 
-/// The entry of the INVITE to the node that the room lives at.
+/// The entry in the INVITE to the node that owns the room.
 fn entry_at_node(net: &Net) -> Option<NodeEntry> {
     let invites = net.carriers[&address(NODE)].of(&Method::Invite);
     let invite = invites.first()?;
@@ -186,7 +186,7 @@ fn a_party_is_moved_into_a_room_at_another_node_alone() {
     owner(&mut net, there(9));
     net.dial(WORLD);
     let live = net.live().remove(0);
-    // The carrier's party goes there, on behalf of the extension; the phone is hung up.
+    // The carrier's party is moved there, on behalf of the extension; the phone is hung up.
     let leg = live.legs.iter().find(|leg| leg.number.as_deref() == Some(WORLD)).unwrap().uuid;
     assert_eq!(net.move_to(live.uuid, Some(leg), 51), Ok(live.uuid));
     let entry = entry_at_node(&net).unwrap();

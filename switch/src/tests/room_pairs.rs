@@ -1,5 +1,5 @@
-//! Both parties of a call who are moved into a room at another node, and rooms with both parties of a call that change
-//! their node.
+//! Both parties of a call are moved into a room at another node, and rooms with both parties of a call are moved to
+//! another node.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::tests::room_moves::{at, byes, invites, member, state};
 use crate::tests::room_owners::{INTERNAL, NEXT, NODE, entries, net, owner, room, wanted};
 use sidetone_sip::flow::Flow;
 
-/// 1001 talks to a number of the world.
+/// 1001 talks to an outside number.
 fn talks(net: &mut Net) -> CallId {
     net.carrier(CARRIER, [Plan::Accept]);
     net.dial(WORLD);
@@ -25,7 +25,7 @@ fn talks(net: &mut Net) -> CallId {
     net.live().remove(0).uuid
 }
 
-/// They are moved into the room, which lives at NODE.
+/// Both are moved into the room, which NODE owns.
 fn moved(plans: [Plan; 2]) -> (Net, CallId) {
     let mut net = net();
     net.carrier(NODE, plans);
@@ -35,7 +35,7 @@ fn moved(plans: [Plan; 2]) -> (Net, CallId) {
     (net, call)
 }
 
-/// What the INVITEs to a node assert.
+/// The assertions in the INVITEs to a node.
 fn entries_at(net: &Net, node: &str) -> Vec<NodeEntry> {
     let flow = Flow::udp(INTERNAL, address("10.0.0.1:5070"));
     invites(net, node).into_iter().map(|invite| entries(b"key").read(&flow, invite).unwrap()).collect()
@@ -77,11 +77,11 @@ fn both_parties_are_moved_into_a_room_at_another_node() {
         [(1, 3), (2, 4), (3, 1), (4, 2)],
         "each party hears its seat, and not the other"
     );
-    // The room has them: a program controls them there.
+    // They are in the room: a program must use the operations of the room.
     assert_eq!(refused(net.hold(call, None)), "conflict");
     assert_eq!(refused(net.move_to(call, None, 51)), "conflict");
     net.wait(Duration::from_secs(20));
-    // Each leaves alone.
+    // Each party leaves separately.
     net.hang_up();
     assert_eq!((byes(&net, NODE), net.live().len()), (1, 2));
     assert_eq!(bridged(&net), [(2, 4), (4, 2)]);
@@ -110,7 +110,7 @@ fn parties_whom_the_node_does_not_take_go_on_talking() {
     let (mut net, call) = moved([refuses(), refuses()]);
     assert_eq!((net.heard.clone(), net.live().len()), (vec!["200".to_owned()], 1));
     assert_eq!(bridged(&net), [(1, 2), (2, 1)]);
-    // And they are moved later.
+    // They are moved later.
     net.carrier(NODE, [Plan::Accept, Plan::Accept]);
     assert_eq!(net.move_to(call, None, 51), Ok(call));
     assert_eq!((net.live().len(), bridged(&net).len()), (3, 4));
@@ -146,7 +146,7 @@ fn a_silent_node_lets_both_talk_and_a_party_who_leaves_meanwhile_ends_the_attemp
 fn both_go_with_the_room_from_node_to_node_and_back_here() {
     let (mut net, call) = moved([Plan::Accept, Plan::Accept]);
     for round in 0..3 {
-        // To the next node: each names the seat that it had.
+        // To the next node: each INVITE names the party's former seat.
         let before: Vec<_> =
             invites(&net, NODE).iter().rev().take(2).map(|invite| invite.call_id().to_owned()).collect();
         net.carrier(NEXT, [Plan::Accept, Plan::Accept]);
@@ -158,7 +158,7 @@ fn both_go_with_the_room_from_node_to_node_and_back_here() {
         expected.sort();
         assert_eq!(seats, expected);
         assert_eq!(byes(&net, NODE), 2 * (round as usize + 1));
-        // Here: both have their seats again.
+        // To this node: both have their seats again.
         let members: Vec<_> =
             invites(&net, NEXT).iter().rev().take(2).map(|one| member(one.call_id())).collect();
         assert!(net.ask(ExpectRoom(state(51, members))));
@@ -191,7 +191,7 @@ fn a_room_with_both_parties_of_a_call_is_handed_over() {
     assert_eq!(net.move_to(call, None, 51), Ok(call));
     assert_eq!(net.live_rooms()[0].members.len(), 2);
     let state = net.ask(HandOverRoom(room())).unwrap();
-    // The next node takes one of them: the other one hears that the room is over.
+    // The next node accepts one of them; the other one hears that the room is over.
     net.carrier(NODE, [Plan::Accept, Plan::Refuse(503, Vec::new())]);
     owner(&mut net, at(NODE, 9));
     let seats: Vec<_> = entries_at(&net, NODE).into_iter().map(|entry| entry.seat.unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What rooms and their media are told, as text.
+//! The outputs of rooms and the commands to their media, as text.
 
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::RoomChange;

@@ -1,4 +1,4 @@
-//! Phones of other nodes, as the switch calls them, and its own as it shows them.
+//! Calls to phones at other nodes, and this node's own bindings as it reports them.
 
 use sidetone_model::directory::DirectorySnapshot;
 use sidetone_model::ids::ExtensionId;
@@ -11,7 +11,7 @@ use crate::queries::{DevicesOf, ReplaceElsewhere, TakeNodeBindings};
 use crate::shared_binding::{BindingsElsewhere, RemoteBinding, SharedBinding};
 use crate::tests::network::{Net, acme, address, extension};
 
-/// Another node, and the phone of 1002 behind it.
+/// Another node, and the phone of 1002 that is registered there.
 const NODE: &str = "10.0.0.2:5070";
 const PHONE: &str = "192.0.2.2:5060";
 

@@ -1,4 +1,4 @@
-//! Calls whose parties have SRTP: what is offered, what the relay is given, and what is refused.
+//! Calls whose parties have SRTP: the offers, the commands to the relay, and the refusals.
 
 use expect_test::expect;
 use sidetone_sip::sdp::SrtpRule::{Off, Optional, Required};
@@ -184,7 +184,8 @@ fn rooms_have_srtp_with_those_who_call_and_those_who_are_called() {
     );
 }
 
-/// The calling party's keys reach the relay with its answer, its later offers pass its rule, and the target has its own.
+/// The calling party's keys reach the relay with its answer. Its rule applies to its later offers; the target has its
+/// own rule.
 #[test]
 fn a_requested_call_has_srtp_on_both_sides() {
     check_srtp(
@@ -248,7 +249,7 @@ fn a_requested_call_has_srtp_on_both_sides() {
     );
 }
 
-/// The party that answers a ringing call in the place of its phone is in another call: only the caller's keys are new.
+/// The party that answers a ringing call instead of its phone is in another call: only the caller's keys are new.
 #[test]
 fn a_call_that_is_picked_up_has_the_keys_of_its_caller() {
     check_srtp(

@@ -87,7 +87,7 @@ fn a_caller_that_hangs_up_is_not_answered() {
     net.run();
     end(&mut net);
     assert_eq!(net.heard, ["503 Service Unavailable"]);
-    // The next one is taken again.
+    // The next code is accepted again.
     net.changed = Some(Ok(()));
     net.heard.clear();
     net.dial("*79");

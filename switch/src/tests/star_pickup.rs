@@ -1,4 +1,4 @@
-//! Star codes that a phone parks a party with, and takes a waiting one.
+//! Star codes by which a phone parks a party or picks up a waiting one.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ fn what_cannot_be_parked_is_refused() {
     desk.end();
 }
 
-/// An INVITE to the code for parking has no party to park: it is refused at once, and no carrier is called.
+/// An INVITE to the code for parking has no party to park: it is refused immediately, and no carrier is called.
 #[test]
 fn a_call_to_the_code_for_parking_is_refused() {
     for (code, refusal, cause) in [
@@ -129,7 +129,7 @@ fn a_call_to_the_code_for_parking_is_refused() {
     }
 }
 
-/// An extension takes what its team has parked, and what it has parked itself; never a party of another organisation.
+/// An extension picks up parties parked by its team or by itself; never a party of another organisation.
 #[test]
 fn a_parked_party_is_taken_by_its_team_and_in_its_organisation_alone() {
     let mut desk = desk();
@@ -190,7 +190,7 @@ fn ring(net: &mut Net) -> LegKey {
     rings
 }
 
-/// A call from outside rings at one device of 1001, and another one takes it.
+/// A call from outside rings at one device of 1001, and another one picks it up.
 #[test]
 fn a_ringing_call_is_taken_by_the_extension_or_the_longest() {
     for code in ["*8", "*81001"] {

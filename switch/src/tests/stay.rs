@@ -1,4 +1,4 @@
-//! Limits of calls that their parties do not end: dead phones, long calls, and phones that only look dead.
+//! Limits of calls that their parties do not end: lost phones, long calls, and phones that are only silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -379,7 +379,7 @@ fn a_session_is_refreshed_by_what_holds_and_goes_on() {
     assert_eq!(causes(&net), [HangupCause::NormalClearing]);
 }
 
-/// The relay reports nothing here: the session timer finds a dead dialog independently of its media.
+/// The relay sends no report here: the session timer detects a dead dialog independently of its media.
 #[test]
 fn a_dialog_whose_refresh_stays_without_an_answer_ends_the_call() {
     let mut net = talking_by_timer();
@@ -399,7 +399,7 @@ fn carriers_are_offered_a_session_timer() {
     assert_eq!(offered, [Some("timer"), Some("1800")]);
 }
 
-/// A phone that takes the refreshes upon itself: after 60 s without one the 90 s are as good as over (RFC 4028 §10).
+/// A phone that is the refresher: after 60 s without a refresh, the session of 90 s counts as expired (RFC 4028 §10).
 #[test]
 fn a_session_that_the_phone_does_not_refresh_expires() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));

@@ -52,7 +52,7 @@ impl Console {
         Console { net, login, cseq: 0 }
     }
 
-    /// Sends a SUBSCRIBE to `number`, with credentials when they are asked for; returns the status.
+    /// Sends a SUBSCRIBE to `number`, with credentials after a challenge; returns the status.
     fn subscribe(&mut self, number: &str, to_tag: &str, headers: &str) -> u16 {
         let uri = format!("sip:{number}");
         let status = self.send(&uri, to_tag, headers);
@@ -229,7 +229,7 @@ fn what_cannot_be_subscribed_to_is_refused() {
         ),
         200
     );
-    // Without credentials nothing is learned.
+    // Without valid credentials, the response does not reveal whether the extension exists.
     console.login =
         Client::new("1002", "wrong", Realm::Exactly("acme.test".into()), StdRng::seed_from_u64(4));
     assert_eq!(console.subscribe("1009@acme.test", "", "Event: dialog\r\n"), 401);
@@ -266,7 +266,7 @@ fn a_device_that_refuses_or_ignores_its_notify_has_no_subscription() {
         assert!(console.net.switch.shared.subscriptions.is_empty());
         assert_eq!(console.net.switch.shared.ua.subscriptions_len(), 0);
     }
-    // One that is overloaded keeps it.
+    // An overloaded device keeps its subscription.
     let mut console = Console::new(net());
     console.net.carriers.get_mut(&address(CONSOLE)).unwrap().notifies =
         [Plan::Refuse(503, Vec::new())].into();
@@ -320,7 +320,8 @@ fn one_extension_has_so_many_subscriptions() {
     assert_eq!(console.net.told.last().unwrap().reason(), "Too Many Subscriptions");
 }
 
-/// The directory with these messages in the mailbox of 1001 and of 1002, whose phones are notified without a subscription.
+/// The directory with these messages in the mailboxes of 1001 and 1002, whose phones are notified without a
+/// subscription.
 fn with_mailboxes(revision: i64, of_1001: u32, of_1002: u32) -> Arc<Directory> {
     let mut directory = DirectorySnapshot { revision, ..directory() };
     for (line, new) in directory.extensions.iter_mut().zip([of_1001, of_1002]) {
@@ -331,7 +332,7 @@ fn with_mailboxes(revision: i64, of_1001: u32, of_1002: u32) -> Arc<Directory> {
 }
 
 impl Console {
-    /// Registers the console as a phone of 1002; the NOTIFY requests that follow are seen as all others.
+    /// Registers the console as a phone of 1002; the NOTIFY requests that follow are recorded like all others.
     fn register(&mut self) {
         let mut authorization = String::new();
         for cseq in 1..=2 {

@@ -1,5 +1,5 @@
-//! The tenant of a call is decided by its source address and its dialled number, not by anything that it
-//! claims.
+//! The source address and the dialled number of a call determine its tenant, not the claims in its
+//! headers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -203,7 +203,7 @@ fn early_media_are_transcoded_and_the_answer_may_need_none() {
     );
 }
 
-/// G.729 is relayed between two parties that share it, whatever else the callee takes.
+/// G.729 is relayed between two parties that share it, regardless of the callee's other codecs.
 #[test]
 fn a_codec_that_is_not_decoded_here_is_relayed() {
     check(
@@ -266,7 +266,7 @@ fn the_caller_is_answered_with_what_it_can_get_beside_a_codec_that_is_relayed() 
     );
 }
 
-/// A room takes the seat of a party whose codec it can decode; the party is asked for such a codec before.
+/// A room seats a party only with a codec that it can decode; before, the party gets an offer of such codecs.
 #[test]
 fn parties_on_g729_change_their_codec_before_a_room_seats_them() {
     check(

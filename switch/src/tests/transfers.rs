@@ -1,4 +1,4 @@
-//! Transfers by REFER: blind and attended, their notifications, and what crosses them.
+//! Transfers by REFER: blind and attended, their notifications, and events that cross them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// The carrier accepts the first call, and then does this.
+    /// The carrier accepts the first call, and answers later ones by these plans.
     pub(super) fn new(then: impl IntoIterator<Item = Plan>) -> Desk {
         Desk::with(acme(vec![trunk(1, CARRIER)]), then)
     }
@@ -109,7 +109,7 @@ impl Desk {
         self.net.inject(CARRIER, text);
     }
 
-    /// The carrier does this with the next calls.
+    /// Sets the carrier's plans for the next calls.
     pub(super) fn carrier_plans(&mut self, then: impl IntoIterator<Item = Plan>) {
         self.net.carrier(CARRIER, then);
     }
@@ -332,7 +332,7 @@ fn what_may_not_be_transferred_is_refused() {
     desk.refer_to(BOB);
     assert_eq!(desk.net.heard, ["202 Accepted", "491 Transfer Is Under Way"]);
     desk.end();
-    // A chain of transfers has an end.
+    // The length of a chain of transfers is limited.
     let mut desk = Desk::new([Plan::Ring]);
     let call: CallId = desk.net.news[0].call().uuid;
     desk.net.switch.control.calls.get_mut(call).unwrap().transfers = 5;
@@ -350,7 +350,7 @@ fn a_trunk_and_a_stranger_transfer_nothing() {
     desk.net.inject(CARRIER, text);
     assert_eq!(desk.net.told.last().unwrap().status(), StatusCode::DECLINE);
     assert_eq!(desk.net.switch.live_calls(), 1);
-    // Another address knows the tags of the phone's dialog: it is asked for the password.
+    // A request from another address has the tags of the phone's dialog: it is challenged.
     let (call_id, local, remote) = desk.net.phone.dialog_of(desk.leg).unwrap();
     let text = format!(
         "REFER sip:x@198.51.100.1:5060 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.66:5060;branch=z9hG4bKx\r\n\
@@ -365,7 +365,7 @@ fn a_trunk_and_a_stranger_transfer_nothing() {
     desk.end();
 }
 
-/// Ann, whom the phone held, hears Bob; later she holds, and Bob is told.
+/// Ann, whom the phone held, hears Bob; later she holds, and Bob gets an offer.
 #[test]
 fn hold_and_resume_pass_between_linked_calls() {
     let mut desk = Desk::new([Plan::Accept]);
@@ -455,7 +455,7 @@ fn an_invite_with_replaces_is_refused_as_rfc_3891_says() {
         ("a@b;to-tag=1;from-tag=2".to_owned(), "481 "),
         (format!("{own};early-only"), "486 Busy Here"),
         ("nothing".to_owned(), "400 Bad Replaces"),
-        // The tags the wrong way round.
+        // The tags are swapped.
         (own.replace("to-tag", "x").replace("from-tag", "to-tag").replace(";x", ";from-tag"), "481 "),
     ];
     for (replaces, answer) in cases {
@@ -525,7 +525,7 @@ fn an_invite_with_replaces_picks_up_a_ringing_call() {
     }
 }
 
-/// Whatever crosses whatever: nothing is left, and each call has one record.
+/// Random events in any order: no state is left, and each call has one record.
 #[test]
 fn random_transfers_leave_nothing() {
     for seed in 0..100 {

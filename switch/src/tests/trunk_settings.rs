@@ -1,4 +1,4 @@
-//! Carriers that differ: their servers, numbers, domains, codecs and headers.
+//! Differences between carriers: their servers, numbers, domains, codecs and headers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +155,7 @@ fn calls_from_every_server_are_the_trunks() {
     net.run();
     net.inject(SECOND, invite("442071230000", SECOND, WORLD));
     assert_eq!(net.records.len(), 2, "the name was resolved");
-    // The carrier moves: the first call from the new address makes the switch ask again.
+    // The carrier's address changes: the first call from the new address makes the switch query DNS again.
     net.wait(Duration::from_secs(61));
     net.inject("203.0.113.3:5060", invite("+442071230000", "203.0.113.3:5060", WORLD));
     assert_eq!((net.records.len(), net.questions.len()), (2, 2));
@@ -252,7 +252,7 @@ fn media_at_a_host_name_is_refused_with_a_warning() {
     assert_eq!(warning, "301 sidetone \"The address in c= is a host name; write an IP address\"");
 }
 
-/// A datagram gets a short answer, because its source may be forged; a connection gets every algorithm.
+/// A datagram gets a short response, because its source may be forged; over a connection every algorithm is offered.
 #[test]
 fn a_short_request_over_a_connection_is_offered_sha_256() {
     let text = |transport: &str| {
@@ -277,7 +277,8 @@ fn a_short_request_over_a_connection_is_offered_sha_256() {
     assert_eq!(offered(&net), 2);
 }
 
-/// The name of a trunk prefers TCP: its calls go over a connection, and calls over one from there are the trunk's.
+/// The name of a trunk prefers TCP: calls to it use a connection, and calls over connections from its address belong to
+/// the trunk.
 #[test]
 fn a_trunk_is_called_by_the_transport_that_its_name_prefers() {
     let named = |text: &str| Trunk { address: Some(format!("sip:{text}")), ..trunk(1, FIRST) };

@@ -1,4 +1,4 @@
-//! Transfers by the carrier of a trunk, and offers to transferred parties that clash.
+//! Transfers by the carrier of a trunk, and offers to transferred parties that collide.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn what_a_carrier_may_not_refer_to_is_refused() {
     }
 }
 
-/// Ann holds; the offer to Bob clashes with one of his, and is repeated.
+/// Ann holds; the offer to Bob collides with one of his, and is repeated.
 #[test]
 fn an_offer_to_a_transferred_party_is_repeated_after_a_clash() {
     let held = |desk: &Desk| {

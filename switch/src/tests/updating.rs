@@ -11,7 +11,7 @@ use crate::tests::network::{Net, Plan, SDP, acme, address, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
 
-/// The phone holds the call by UPDATE: the carrier is asked as by a re-INVITE, and the phone gets its answer.
+/// The phone holds the call by UPDATE: the carrier gets an offer as after a re-INVITE, and the phone gets its answer.
 #[test]
 fn a_hold_by_update_reaches_the_other_party() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
@@ -31,7 +31,7 @@ fn a_hold_by_update_reaches_the_other_party() {
         assert_eq!(direction, offers == 2);
     }
     assert_eq!(net.heard, ["200 OK", "200 OK"]);
-    // Without a session description that can be read.
+    // Without a valid session description.
     let extra = Extra::new().content("text/plain", "hold");
     net.phone.request_within(net.now(), net.leg.unwrap(), Method::Update, &extra).unwrap();
     net.run();
@@ -52,8 +52,8 @@ fn talking() -> Net {
     net
 }
 
-/// The carrier holds by UPDATE in a confirmed dialog (RFC 3311 §5.2): the phone is asked. An UPDATE that crosses an
-/// offer of ours gets 491 and changes nothing.
+/// The carrier holds by UPDATE in a confirmed dialog (RFC 3311 §5.2): the phone gets an offer. An UPDATE that crosses
+/// our offer gets 491 and changes nothing.
 #[test]
 fn an_update_of_the_callee_reaches_the_caller() {
     let mut net = talking();
@@ -72,7 +72,7 @@ fn an_update_of_the_callee_reaches_the_caller() {
     assert_eq!((net.reinvited.len(), net.switch.live_calls()), (2, 1));
 }
 
-/// Video that a party adds is refused in its place; later offers keep the section (RFC 3264 §8).
+/// Video that a party adds is refused at its position; later offers keep the section (RFC 3264 §8).
 #[test]
 fn video_that_a_party_adds_is_refused() {
     for method in ["UPDATE", "INVITE"] {

@@ -1,4 +1,4 @@
-//! Calls with video: what each party is offered, what the relay is given for the ports of video, and what is refused.
+//! Calls with video: the offers to each party, the commands to the video ports, and the refusals.
 
 use expect_test::{Expect, expect};
 use sidetone_sip::sdp::SrtpRule::Off;

@@ -296,7 +296,7 @@ fn up(ports: &mut Counting) -> Call {
     call
 }
 
-/// A party that a transfer links with one of another call receives no video, and is requested to end its own.
+/// A party that a transfer links with a party of another call receives no video, and gets an offer without video.
 #[test]
 fn a_transferred_party_is_asked_to_end_its_video() {
     let now = any_instant();
@@ -316,7 +316,7 @@ fn a_transferred_party_is_asked_to_end_its_video() {
         _ => None,
     });
     assert_eq!(offers.collect::<Vec<_>>(), [(Party::Callee(0), 2, 0)]);
-    // It has no video any more, and is not asked again.
+    // It no longer has video, and gets no further offer.
     call.handle_input(
         now,
         Input::Offered(Party::Callee(0), Ok(Some(description("5000 PCMU+0VP8 sendrecv")))),
@@ -343,7 +343,7 @@ fn a_call_without_ports_for_video_has_audio() {
     assert_eq!(call.ports().count(), 3);
 }
 
-/// The rule for sources of the extension and the trunk is valid for their video too.
+/// The source rules of the extension and the trunk also apply to their video.
 #[test]
 fn video_is_taken_by_the_rule_of_its_party() {
     const CARRIER: &str = "203.0.113.1:5060";

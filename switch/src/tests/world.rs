@@ -1,5 +1,5 @@
-//! Outbound calls, from the carriers' view: which trunk gets credentials, which is tried next, and which is
-//! never called.
+//! Outbound calls, from the carriers' view: the trunks that get credentials, the order of attempts, and addresses that
+//! are never called.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn the_carrier_sees_the_number_of_the_line_and_nothing_that_the_phone_claims() {
     assert_eq!(record.caller_number.as_deref(), Some("+442071230000"));
     assert_eq!(record.destination_number.as_deref(), Some(WORLD));
     assert_eq!(record.dialled_number.as_deref(), Some("07700-900123"));
-    // What both parties call with; no media came here, so that the networks are those of their SIP.
+    // The devices of both parties; no media arrived, so that their networks are those of their SIP.
     let device = |user_agent: &str, network: &str| Device {
         user_agent: Some(user_agent.to_owned()),
         network: Some(network.to_owned()),
@@ -200,7 +200,7 @@ fn s3_credentials_go_to_the_configured_realm_and_peer_alone() {
         }
     }
 
-    // Another address sends a challenge in the trunk's place, with all the right headers.
+    // Another address sends a forged challenge with all the right headers.
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
     net.carrier(FIRST, [Plan::Silence]);
     net.dial(WORLD);
@@ -237,7 +237,7 @@ fn s3_a_called_phone_gets_no_credentials() {
     }
 }
 
-/// A carrier that challenges the BYE goes on billing until it gets the credentials.
+/// A carrier that challenges the BYE continues to bill the call until it gets the credentials.
 #[test]
 fn a_challenged_bye_is_said_again_to_the_realm_of_the_call() {
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
@@ -327,7 +327,7 @@ fn a_trunk_that_asks_for_rest_gets_it() {
     assert_eq!(net.heard[2], "200");
 }
 
-/// RFC 3326: the cause behind a refusal is recorded and passed on; a callee's own 487 is no cancellation.
+/// RFC 3326: the cause of a refusal is recorded and passed on; a callee's own 487 is not a cancellation.
 #[test]
 fn the_reason_of_a_refusal_is_the_cause_of_the_call() {
     let q850 = |cause: &str| vec![("Reason", format!("Q.850;cause={cause}"))];
@@ -557,7 +557,7 @@ fn what_leads_nowhere_says_why() {
     }
 }
 
-/// Whatever three carriers answer and whenever the caller cancels: one record per call, and no state is left.
+/// For any responses of three carriers and any time of the caller's CANCEL: one record per call, and no state is left.
 #[test]
 fn every_call_to_the_world_ends_and_leaves_nothing_behind() {
     let mut rng = StdRng::seed_from_u64(11);

@@ -1,4 +1,4 @@
-//! Recordings of rooms on two channels: who is on which side, and one number of channels in a session.
+//! Recordings of rooms on two channels: the side of each member, and the fixed number of channels of a session.
 
 use expect_test::expect;
 

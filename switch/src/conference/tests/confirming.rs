@@ -38,7 +38,7 @@ fn who_keys_one_is_seated_in_the_requested_role() {
     );
 }
 
-/// A mailbox plays its greeting and records what it hears: it keys nothing.
+/// A mailbox plays its greeting and records; it presses no key.
 #[test]
 fn a_mailbox_is_never_seated() {
     check(

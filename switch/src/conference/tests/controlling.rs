@@ -489,7 +489,7 @@ fn a_phone_that_calls_again_has_its_controls_again() {
     );
 }
 
-/// The time that a member talked counts to the moment in which the room stops to hear it.
+/// A member's talk time ends when the room no longer hears the member.
 #[test]
 fn the_time_that_each_member_talked_is_published_when_it_leaves() {
     check(

@@ -90,7 +90,7 @@ fn an_extension_is_called_once_at_a_time() {
     );
 }
 
-/// The room that is ended cancels the calls of clients, which are reported.
+/// A room that is ended cancels the calls that clients requested, and reports them.
 #[test]
 fn calls_that_end_with_the_room_are_reported() {
     check(

@@ -1,4 +1,4 @@
-//! The way in: every row of the table of how a party enters a room or is refused.
+//! Entry to rooms: every row of the table of admissions and refusals.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Who is rung, how often, and the results.
+//! Calls to default members: who is rung, how often, and the results.
 
 use expect_test::expect;
 

@@ -224,7 +224,7 @@ fn play(world: &mut World, step: Step, count: usize) {
                 world.feed(Input::Ringing(dial));
             }
         }
-        // Inputs about a leg that is gone must have no effect.
+        // Inputs about an ended leg must have no effect.
         Step::Stale(who) => {
             let leg = world.hung_up.iter().next().copied().unwrap_or(World::leg("ghost"));
             match who % 4 {
@@ -256,7 +256,7 @@ proptest! {
         for (count, step) in steps.into_iter().enumerate() {
             play(&mut world, step, count);
         }
-        // A leg that is in no room is hung up in time, and a room without members is gone.
+        // A leg that is in no room is hung up in time, and a room without members is removed.
         world.pass(Duration::from_secs(400));
         let seated: usize = world.reader.live().map(|room| room.members.len()).sum();
         prop_assert_eq!(world.up.len(), seated);

@@ -115,7 +115,7 @@ fn a_moderator_pin_is_guessed_in_the_room_no_faster_than_on_the_way_in() {
     room.moderator_pin = pin("9876");
     let mut world = World::new(&[room], RoomsConfig::default(), 7);
     let begun = world.now.instant;
-    // Twelve calls at once, each with a number of its own, which hang up after their tries and call again.
+    // Twelve calls at the same time, each with its own number. Each hangs up after its tries and calls again.
     for round in 0..150 {
         let callers: Vec<String> = (0..12).map(|place| format!("eve-{round}-{place}")).collect();
         for (place, caller) in callers.iter().enumerate() {

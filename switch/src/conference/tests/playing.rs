@@ -1,4 +1,4 @@
-//! A sound that a program plays into a room: to all, to one, one at a time.
+//! A sound that a program plays into a room: to all members or to one, one sound at a time.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! A client that reads only the news of rooms: the state built from them must equal the live rooms.
+//! A client that reads only the events of rooms: the state built from them must equal the live rooms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::event::{MemberChange, RoomChange, RoomEvent};
 use sidetone_model::room::{LiveMember, LiveRoom, MemberGain, Role, RoomName};
 
-/// The state built from the news.
+/// The state built from the events.
 #[derive(Default)]
 pub(crate) struct Reader {
     rooms: BTreeMap<RoomName, Mirror>,
@@ -14,7 +14,7 @@ pub(crate) struct Reader {
     ended: HashMap<ConferenceSessionId, u64>,
 }
 
-/// A room as built from its news.
+/// A room as built from its events.
 struct Mirror {
     live: LiveRoom,
     by_all: BTreeSet<u32>,
@@ -22,7 +22,7 @@ struct Mirror {
 }
 
 impl Reader {
-    /// Applies a piece of news. None may be missing, repeated or without effect.
+    /// Applies an event. No event may be missing, repeated or without effect.
     pub(crate) fn read(&mut self, news: &RoomEvent) {
         if let RoomChange::Opened { room_name } = &news.what {
             let live = LiveRoom {
@@ -62,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// Returns the live rooms as built from the news.
+    /// Returns the live rooms as built from the events.
     pub(crate) fn live(&self) -> impl Iterator<Item = &LiveRoom> {
         self.rooms.values().map(|room| &room.live)
     }
@@ -72,12 +72,12 @@ impl Reader {
         self.ended.len()
     }
 
-    /// Fails unless `live` equals the state built from the news.
+    /// Fails unless `live` equals the state built from the events.
     pub(crate) fn agrees(&self, mut live: Vec<LiveRoom>) {
         for room in &mut live {
             room.run_seconds = 0;
             for member in &mut room.members {
-                // Follows from the stored room, which the news do not show.
+                // Depends on the stored room, which the events do not contain.
                 member.waiting = false;
             }
         }
@@ -107,8 +107,8 @@ impl Mirror {
                 if muted {
                     by_all.insert(person.member);
                 }
-                // A participant who was muted individually stays muted when promoted to moderator; separate
-                // news follow for that.
+                // A participant who was muted individually stays muted when promoted to moderator; a separate
+                // event reports that.
                 room.members.push(LiveMember {
                     id: person.member,
                     call_uuid: person.call_uuid,

@@ -574,7 +574,7 @@ fn the_room_stays_with_the_moderator_who_calls_again() {
     );
 }
 
-/// Many joins at once are one chime, and so are many leaves.
+/// Many joins in a short time get one chime, and so do many leaves.
 #[test]
 fn joins_at_once_are_one_chime() {
     check(

@@ -69,7 +69,7 @@ pub(super) fn directory(rooms: &[RoomConfig]) -> Arc<RoomDirectory> {
     }))
 }
 
-/// What the last outputs set for a leg.
+/// The state of a leg that the last outputs set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) mix: Option<u64>,
@@ -85,16 +85,16 @@ pub(super) struct World {
     pub(super) rooms: Rooms,
     start: Instant,
     pub(super) now: Now,
-    /// Legs that arrived and were neither hung up nor reported gone.
+    /// Legs that arrived and were neither hung up nor reported as ended.
     pub(super) up: BTreeMap<LegId, Told>,
-    /// Legs that were hung up and not yet reported gone.
+    /// Legs that were hung up and not yet reported as ended.
     pub(super) hung_up: BTreeSet<LegId>,
     /// The calls that are being placed.
     pub(super) dials: BTreeMap<DialId, String>,
-    /// Those that a client requested, and whether such a request runs now.
+    /// The calls that a client requested, and whether such a request is being handled now.
     by_hand: BTreeSet<DialId>,
     asks: bool,
-    /// The state built from the news.
+    /// The state built from the events.
     pub(super) reader: Reader,
     rang: HashMap<String, Instant>,
     /// Recordings that were started and whose end is not reported yet.
@@ -276,7 +276,7 @@ impl World {
             Output::Event(news) => {
                 self.reader.read(news);
                 if news.what == RoomChange::Ended {
-                    // The next session may ring again at once.
+                    // The next session may ring again immediately.
                     self.rang.clear();
                 }
             }

@@ -1,5 +1,5 @@
-//! The mixes of the rooms in a soak, with phones that send tones: what each phone hears must be what the live rooms
-//! show.
+//! The mixes of the rooms in a soak test, with phones that send tones: the audio of each phone must match the live
+//! rooms.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -13,13 +13,13 @@ use sidetone_model::room::{LiveMember, LiveRoom};
 use crate::io::{MediaCommand, PortId};
 use crate::mixing::SeatHears;
 
-/// The tone of the member that is to be heard, and that of the member that is not.
+/// The tone of the member that must be heard, and that of the member that must not.
 const HEARD_HZ: f64 = 500.0;
 const UNHEARD_HZ: f64 = 1_700.0;
 const AMPLITUDE: f64 = 4_000.0;
-/// Ticks of one look: a voice is heard after at most ten of them.
+/// Ticks of one comparison: a voice is heard after at most ten of them.
 const TICKS: usize = 16;
-/// The last ticks, in which is measured what is heard.
+/// The last ticks, in which the audio is measured.
 const MEASURED: usize = 4;
 /// 20 ms at 8 kHz.
 const FRAME: usize = 160;
@@ -86,8 +86,8 @@ impl Ears {
         closed.into_iter().for_each(|port| self.leave(port));
     }
 
-    /// Lets one member of a room talk that is to be heard, and one that is not, and compares what the phones of all
-    /// members hear with the room as it is read. `phones` are the ports of the members whose phone lives.
+    /// Lets one member that must be heard and one that must not be heard talk, and compares the audio of all members'
+    /// phones with the live room. `phones` are the ports of the members whose phone is alive.
     pub(super) fn look(&mut self, room: &LiveRoom, phones: &BTreeMap<u32, PortId>, choice: usize) {
         let here: Vec<(&LiveMember, PortId)> = room
             .members
@@ -130,7 +130,7 @@ impl Ears {
         }
     }
 
-    /// Runs a mix for a while in which two ports send their tones; returns what every port heard in the end.
+    /// Runs a mix for some time while two ports send their tones; returns the audio of every port at the end.
     fn run(
         &mut self,
         mix: MixId,
@@ -166,7 +166,7 @@ impl Ears {
                 }
             }
         }
-        // The next look is later than every pause that a voice bridges.
+        // The next comparison begins after the longest pause that counts as one talk spurt.
         self.now += 1_000_000;
         heard
     }

@@ -1,5 +1,5 @@
 //! Ten simulated minutes in which fifty phones join, leave, hold and key at random while rooms are
-//! controlled: no news or note is lost or doubled, and the live rooms agree with what the phones received.
+//! controlled: no event or note is lost or duplicated, and the live rooms match the messages that the phones received.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(super) struct Soak {
     pub(super) phones: Vec<Phone>,
     pub(super) reader: Reader,
     told: BTreeMap<PortId, Told>,
-    /// The mixes, where what the phones hear is compared.
+    /// The mixes, if the audio of the phones is compared.
     pub(super) ears: Option<Ears>,
     /// Running recordings, and those that were stopped and are not reported yet.
     pub(super) recording: BTreeMap<MixId, ConferenceSessionId>,
@@ -89,7 +89,7 @@ pub(super) struct Soak {
     pub(super) joined: usize,
     pub(super) left: usize,
     notes: usize,
-    /// Notes that the news so far require, by session, event and member.
+    /// Notes that the events so far require, by session, event and member.
     pub(super) due: BTreeSet<(ConferenceSessionId, &'static str, u32)>,
     talks: usize,
     taps: usize,
@@ -393,7 +393,7 @@ impl Soak {
         }
     }
 
-    /// Compares the live rooms with the news and with what the phones hear.
+    /// Compares the live rooms with the events and with the audio of the phones.
     pub(super) fn compare(&mut self) {
         let live: Vec<LiveRoom> = self.net.live_rooms();
         self.reader.agrees(live.clone());
@@ -511,7 +511,7 @@ fn fifty_phones_for_ten_minutes() {
     }
 }
 
-/// The person in the news equals the member shown in the live room.
+/// The person in the event equals the member shown in the live room.
 #[test]
 fn a_person_is_shown_as_told() {
     let mut soak = Soak::new(3);

@@ -1,5 +1,5 @@
-//! Forty members whose phones vanish in every way, return and are controlled: the live rooms equal what living phones
-//! hear from the mixes, and no seat without a phone lasts for more than 30 s.
+//! Forty members whose phones vanish in every way, return and are controlled: the live rooms match the audio that live
+//! phones hear from the mixes, and no seat without a phone lasts for more than 30 s.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::tests::rooms_soak::soak::{CARRIER, End, Phone, Soak, request};
 
 const MEMBERS: usize = 40;
 
-/// Steps, of 0.2 s on average, between two comparisons of what the phones hear.
+/// Steps, of 0.2 s on average, between two comparisons of the phones' audio.
 const LISTENS_EVERY: usize = 40;
 
 /// The longest time for which a seat may have no phone.
@@ -28,7 +28,7 @@ const GHOST_MAX: Duration = Duration::from_secs(30);
 enum Death {
     /// Its program ended: the host answers that it knows no such call.
     Closed,
-    /// The network from it is gone: nothing of it arrives.
+    /// The network from it is down: none of its packets arrive.
     Network,
     /// Its power is cut: it neither receives nor sends.
     Power,
@@ -158,7 +158,7 @@ impl Storm {
         }
     }
 
-    /// Compares what the living phones hear with the live rooms.
+    /// Compares the audio of the live phones with the live rooms.
     fn listen(&mut self) {
         let Some(mut ears) = self.soak.ears.take() else { return };
         let calls = &self.soak.net.switch.control.calls;
@@ -175,7 +175,7 @@ impl Storm {
         self.soak.ears = Some(ears);
     }
 
-    /// Counts the members that left because their phone was gone.
+    /// Counts the members that left because their phone was lost.
     fn gone(&self) -> usize {
         let is_gone = |news: &&OfRooms| match news {
             OfRooms::News(news) => format!("{:?}", news.what).contains("MediaTimeout"),
@@ -185,7 +185,7 @@ impl Storm {
     }
 }
 
-/// Each seed is a test of its own, so that they run side by side.
+/// Each seed is a separate test, so that they run in parallel.
 #[test]
 fn in_a_storm_no_seat_is_without_a_phone() {
     no_seat_is_without_a_phone(1);
@@ -223,7 +223,7 @@ fn no_seat_is_without_a_phone(seed: u64) {
         storm.soak.read();
         storm.soak.due.clear();
     }
-    // Nothing more happens: only living phones are left.
+    // No further actions: only live phones are left.
     for _ in 0..31 {
         storm.soak.net.wait(Duration::from_secs(1));
         storm.look();

@@ -153,7 +153,7 @@ impl Accumulator {
         }
     }
 
-    /// The leg of a removed call gets no more runs; another call may get its number.
+    /// The leg of a removed call gets no more runs; another call may reuse its number.
     fn detach(&mut self, stream: u32, call: u32) {
         if let Some(Some(stream)) = self.streams.get_mut(stream as usize)
             && stream.leg.number() == Some(call)

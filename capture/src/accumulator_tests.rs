@@ -4,7 +4,7 @@ use sidetone_media::session::Description;
 use super::*;
 use crate::payloads;
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Debug)]
 enum Event {
     /// A packet of a stream, `gap_us` after the previous event; before it `lost` packets were lost, and some
@@ -26,7 +26,7 @@ struct Sender {
     sequence: u16,
     timestamp: u32,
     leg: LegEnd,
-    /// Whether the accumulator has been notified of where it counts now.
+    /// Whether the accumulator has been notified of the current leg.
     is_told: bool,
 }
 
@@ -161,7 +161,7 @@ impl World {
         self.accumulator.leg(self.now, LegEnd::new(call, true), signal);
     }
 
-    /// Everything that was found, as text.
+    /// The complete result, as text.
     fn finish(mut self) -> String {
         let last = self.now;
         for call in 0..2 {

@@ -135,7 +135,7 @@ pub struct CallReport {
     /// Its messages, when the engine was asked to keep them.
     #[serde(skip)]
     pub ladder: Ladder,
-    /// Everything that is known of the caller's leg, in the API's form.
+    /// All data about the caller's leg, in the API's form.
     #[serde(flatten, serialize_with = "explained::call")]
     pub leg: CallLeg,
 }
@@ -300,26 +300,26 @@ pub struct StreamReport {
     /// Without signalling: the stream of the other direction, as an index into [`Analysis::streams`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror: Option<usize>,
-    /// Everything that is known of it, in the API's form.
+    /// All data about the stream, in the API's form.
     #[serde(flatten, serialize_with = "explained::stream")]
     pub report: Box<Report>,
 }
 
-/// RTCP about one stream: its sender's reports of what was sent, its receiver's of what arrived.
+/// RTCP about one stream: the sender's reports of sent packets, and the receiver's reports of received packets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamRtcp {
     /// Packets sent according to the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_packets: Option<u64>,
-    /// Those of them that were not seen.
+    /// Packets of them that were not captured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_missing: Option<u64>,
-    /// Those after the last packet that was seen.
+    /// Packets after the last captured one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_missing_tail: Option<u64>,
     /// Whether the sender has sent a BYE.
     pub goodbye: bool,
-    /// What arrived according to the receiver.
+    /// The receiver's report of received packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_end: Option<FarEnd>,
     /// Round-trip time to the receiver, in milliseconds.
@@ -372,7 +372,7 @@ impl StreamReport {
         }
     }
 
-    /// A stream on which that is the report.
+    /// A stream with this report.
     pub(super) fn of(facts: StreamFacts, report: Box<Report>) -> Self {
         let StreamFacts { src, dst, ssrc, codec, clock_rate, is_clock_inferred, from_caller } = facts;
         let figures = &report.figures;

@@ -1,5 +1,5 @@
-//! A request under way, as its messages show it: how often it was sent, which responses came from which host,
-//! and why it failed.
+//! A request in progress, as its messages show it: how often it was sent, which host sent which response, and why it
+//! failed.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use super::ladder::short;
 /// The attempts at one call, or at one registration.
 #[derive(Debug, Default)]
 pub(super) struct Attempt {
-    /// Where the request went last.
+    /// The destination of the last request.
     to: Option<SocketAddr>,
     /// The number of the latest request.
     number: Option<u32>,
@@ -24,12 +24,12 @@ pub(super) struct Attempt {
     /// The highest provisional response to the latest request.
     provisional: u16,
     rang: bool,
-    /// The latest final response, and how often it came in a row.
+    /// The latest final response, and how often it was repeated in a row.
     latest: (u16, u32),
-    /// The response that ended the latest request, and what a later hop had answered before.
+    /// The response that ended the latest request, and the earlier response of a later hop.
     refusal: Option<Box<Refusal>>,
     behind: Option<Box<Refusal>>,
-    /// The caller gave up, and why.
+    /// Whether and why the caller gave up.
     cancelled: bool,
     cancel_reasons: Vec<Reason>,
 }
@@ -99,7 +99,7 @@ impl Attempt {
         (self.cancelled, self.cancel_reasons) = (true, reasons(request.headers()));
     }
 
-    /// Returns how many requests with an own CSeq number there were.
+    /// Returns the number of requests with a CSeq number of their own.
     pub(super) fn tries(&self) -> u32 {
         self.tries
     }

@@ -1,5 +1,5 @@
-//! The leg that a call is judged by, and a figure of a rule as JSON: what the analysis and the explanation of a
-//! verdict both write.
+//! The leg that a call is judged by, and a figure of a rule as JSON. Both the analysis and the explanation of a verdict
+//! write them.
 
 use std::ops::Deref;
 

@@ -22,7 +22,7 @@ use super::payloads::{Announced, Meanings, is_same};
 use super::registrations::{Registrations, is_registration};
 use super::signal::LegSignal;
 
-/// Why a message was not taken.
+/// The reason why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The message guard refuses it.
@@ -63,12 +63,12 @@ struct Endpoint {
     rtcp: Option<Box<SocketAddr>>,
 }
 
-/// What a message changed.
+/// The changes that a message caused.
 #[derive(Debug)]
 pub(super) struct News {
     /// The number of its call.
     pub(super) call: u32,
-    /// What the call's leg must be notified of.
+    /// The changes to report to the call's leg.
     pub(super) leg: Vec<LegSignal>,
     /// Addresses whose flows may belong to another call now, or have other payload types.
     pub(super) announced: Vec<SocketAddr>,
@@ -127,8 +127,7 @@ impl Calls {
             return if taken { Ok(None) } else { Err(Refused::OverLimit) };
         }
         let Some(number) = self.number(at, hop, message)? else {
-            // A message of a call whose beginning was not captured; its media addresses are used all the
-            // same.
+            // The beginning of the call was not captured; the media addresses of the message are used anyway.
             return Ok(settles_media(message)
                 .then(|| described(message))
                 .flatten()
@@ -160,7 +159,7 @@ impl Calls {
         for announcement in announcements(&Arc::new(description.clone()), true, None) {
             let is_a_calls =
                 self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
-            // What SIP states about an address has precedence.
+            // The SIP announcement of an address has precedence.
             if !is_a_calls {
                 self.announce(Binding::NO_CALL, announcement, &mut news);
             }

@@ -17,7 +17,8 @@ pub(super) struct Inferred {
     pub(super) is_audio: bool,
 }
 
-/// How many packets to wait for: the more there are, the further their rate may be from a clock in use.
+/// The number of packets to wait for: the more packets, the larger the accepted difference of their rate from a known
+/// clock.
 ///
 /// Each entry is a number of packets, and the tolerated difference of the rate in percent.
 pub(super) const STAGES: [(usize, f64); 4] = [(64, 2.0), (128, 4.0), (256, 10.0), (512, LEAST_PCT)];
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn delay_moves_the_rate_and_not_the_clock() {
-        // The first two seconds arrive at once, the rest later and later.
+        // The first two seconds of packets arrive in one burst, the rest with growing delay.
         let crowded = |n: i64| if n < 100 { (100 - n) * 15_000 } else { n * 1_500 };
         let packets = talk(960, 20_000, 512, crowded);
         assert_eq!(told(&packets, LEAST_PCT), Some((48_000, true)));

@@ -59,11 +59,11 @@ pub fn scenario_of_call(scenario: &Scenario, number: u32) -> Scenario {
 
 /// Time between the starts of two simulated calls.
 pub const STAGGER_MS: u32 = 100;
-/// The most calls that are simulated at once: one host has no more pairs of ports.
+/// The maximum number of calls simulated at the same time: one host has no more pairs of ports.
 pub const CALLS_MAX: u32 = 20_000;
 const SSRC_STEP: u32 = 0x0101_0101;
 
-/// One call on its way into a capture.
+/// One call that is being written to a capture.
 struct Composer {
     ends: Ends,
     messages: std::vec::IntoIter<Message>,
@@ -74,7 +74,7 @@ struct Composer {
     answered_us: i64,
     /// The end of the call.
     end: Micros,
-    /// When the call begins.
+    /// The time at which the call begins.
     epoch: Micros,
     datagram: Vec<u8>,
 }
@@ -138,7 +138,7 @@ impl Composer {
     }
 }
 
-/// What the caller hears: undisturbed audio from the answer on.
+/// The audio sent to the caller: undisturbed from the answer on.
 fn returned(scenario: &Scenario) -> Option<Simulation> {
     let answer_ms = scenario.call.answer_ms.filter(|_| scenario.call.returned)?;
     let mut clean = Scenario { seed: scenario.seed.wrapping_add(1), ..Scenario::default() };

@@ -33,7 +33,7 @@ pub(super) struct Dialog {
     pub(super) cause: Option<HangupCause>,
     /// The codec that offer and answer agreed on.
     pub(super) codec: Option<String>,
-    /// What the caller and the called party advertised, in milliseconds.
+    /// The packet durations that the caller and the called party advertised, in milliseconds.
     pub(super) ptime_ms: (Option<u32>, Option<u32>),
     /// The last message of the call.
     pub(super) last: Micros,
@@ -79,7 +79,7 @@ enum Part {
     Response,
 }
 
-/// Who sent a session description, and in what message.
+/// The sender of a session description, and the message that carried it.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     by_caller: bool,
@@ -263,7 +263,7 @@ impl Dialog {
             Method::Cancel if self.answered.is_none() && self.ended.is_none() => {
                 self.end(at, HangupCause::OriginatorCancel, leg);
             }
-            // Another attempt after a challenge or a redirection (RFC 3261 §22.2): the call goes on.
+            // Another attempt after a challenge or a redirection (RFC 3261 §22.2): the call continues.
             Method::Invite if of_caller && self.answered.is_none() && number > self.invite_number => {
                 self.invite_number = number;
                 self.status = None;

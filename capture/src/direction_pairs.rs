@@ -34,7 +34,7 @@ pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
         .iter()
         .map(|side| {
             let candidates = by_ends.get(&(side.destination, side.source))?.iter();
-            // Of equals, the one that began first.
+            // Among equals, the one that began first.
             let best = candidates
                 .filter_map(|place| Some((side.likeness(sides.get(*place)?)?, *place)))
                 .reduce(|best, other| if other.0 > best.0 { other } else { best });

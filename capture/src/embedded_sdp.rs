@@ -16,8 +16,8 @@ pub(super) fn described(message: &Message) -> Option<SessionDescription> {
 
 /// Returns the session description in a text that is not a SIP message.
 ///
-/// Only text is examined that has the first line of SDP as a separate line, and of it only the lines that
-/// look like SDP.
+/// A text is examined only if it has the first line of SDP as a separate line. It is read up to the first line that
+/// does not look like SDP.
 pub(super) fn session_description(payload: &[u8]) -> Option<SessionDescription> {
     if !payload.first().is_some_and(u8::is_ascii_graphic) {
         return None;
@@ -28,8 +28,8 @@ pub(super) fn session_description(payload: &[u8]) -> Option<SessionDescription> 
     SessionDescription::parse(&complete(lines)).ok().filter(|description| !description.media.is_empty())
 }
 
-/// The lines of a description, with those added that a gateway may omit (RFC 3435 §3.4 needs no origin, name
-/// and time).
+/// Completes a description with the lines that a gateway may omit: RFC 3435 §3.4 does not require origin, name and
+/// time.
 fn complete<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = b"v=0\r\n".to_vec();
     let mut required: &[(u8, &[u8])] = &[(b'o', b"o=- 0 0 IN IP4 0.0.0.0\r\n"), (b's', b"s=-\r\n")];

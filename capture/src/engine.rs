@@ -118,8 +118,8 @@ impl Engine {
         self.router.packets
     }
 
-    /// Calls that are known now; with [`EngineOptions::evict`] those that are up, and those that ended a
-    /// moment ago.
+    /// The calls in the tables; with [`EngineOptions::evict`] these are the active calls and those that ended a moment
+    /// ago.
     pub fn live_calls(&self) -> usize {
         self.router.calls.numbers().len()
     }
@@ -142,7 +142,7 @@ impl Engine {
         self.close(file).into_analysis()
     }
 
-    /// The same, call by call.
+    /// The same, as [`Parts`] that are returned call by call.
     pub fn close(mut self, file: &str) -> Parts {
         self.router.finish(&mut self.accumulator);
         Parts::of(self.router, self.accumulator, file)

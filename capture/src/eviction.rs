@@ -1,4 +1,4 @@
-//! Calls and streams on their way out of an engine: removed from the tables, and judged.
+//! Removes calls and streams from the tables of an engine, and judges them.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use super::leg::{Leg, LegReport};
 use super::router::{Known, Router};
 use super::stream::{Finished, Stream};
 
-/// A stream that is over, with what the router knows of it.
+/// A stream that is over, with the router's data about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedStream {
     pub(super) number: u32,

@@ -1,5 +1,5 @@
-//! What the explanation of a verdict adds to the JSON of `analyze`: everything that the API reports of a leg
-//! and that has no key there yet.
+//! Extends the JSON of `analyze` with the explanation of a verdict: every figure that the API reports of a leg and that
+//! has no key there yet.
 //!
 //! It is written without an intermediate copy: a capture of a thousand calls has three thousand legs and
 //! streams, each with its seconds.
@@ -14,7 +14,7 @@ use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
 use super::call_leg::{CallLeg, ValueReport};
 
-/// Adds to a call what the API reports of the leg that it is judged by.
+/// Extends a call with the API's report of the leg that it is judged by.
 pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok, S::Error> {
     let (clock, report) = (WallClock::unix(), &*leg.report);
     let explanation = verdict::explain(report, quality::party_of(leg.side));
@@ -51,7 +51,7 @@ pub(super) fn callee<S: Serializer>(report: &Option<Box<Report>>, serializer: S)
     .serialize(serializer)
 }
 
-/// Adds to a stream why its verdict was given, and the figures that are not already present under their own
+/// Extends a stream with the reasons of its verdict, and with the figures that have no key of their own yet.
 /// keys.
 pub(super) fn stream<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
     let clock = WallClock::unix();
@@ -103,7 +103,7 @@ struct OfStream {
     inbound: InboundMedia,
 }
 
-/// Why a leg or a stream got its verdict, in the API's terms.
+/// The reasons of a verdict on a leg or a stream, in the API's terms.
 #[derive(Serialize)]
 struct Why {
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -74,7 +74,7 @@ fn hash_first(word: u64, ports: u64, seed: [u64; 2]) -> u64 {
     fold(word ^ seed[0], ports ^ seed[1])
 }
 
-/// Multiplies to 128 bits and folds the halves together.
+/// Multiplies to 128 bits and combines both halves with XOR.
 #[inline]
 fn fold(one: u64, other: u64) -> u64 {
     let wide = u128::from(one) * u128::from(other);

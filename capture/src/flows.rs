@@ -43,7 +43,7 @@ pub(super) struct Flow {
     pub(super) probation: Probation,
 }
 
-/// What signalling says about a flow.
+/// The binding of a flow by signalling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Binding {
     /// The number of the call.
@@ -116,10 +116,10 @@ impl Flows {
         }
     }
 
-    /// Returns the stream that an IPv4 packet continues, for the same leg as the packet before; `None` when
-    /// the packet has to take the slow path.
+    /// Returns the stream that an IPv4 packet continues, counted for the same leg as the packet before; `None` when the
+    /// packet has to take the slow path.
     ///
-    /// Like [`Flows::find`], but without a key in memory, because almost every packet comes here.
+    /// Like [`Flows::find`], but without a key in memory, because almost every packet takes this path.
     #[inline]
     pub(super) fn continued(&mut self, at: Micros, (addresses, ports): (u64, u32), ssrc: u32) -> Option<u32> {
         let mask = self.index.len() - 1;

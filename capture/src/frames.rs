@@ -127,7 +127,7 @@ mod tests {
         each.collect()
     }
 
-    /// The frames of a file that is in memory as a whole, and its damage.
+    /// The frames of a file that is completely in memory, and its damage.
     fn at_once(file: &[u8], listens: bool) -> (Vec<Owned>, Option<Damage>) {
         let (mut frames, mut damage) = (Vec::new(), None);
         for record in Records::new(file) {
@@ -142,7 +142,7 @@ mod tests {
         (frames, damage)
     }
 
-    /// The same, in pieces that end there.
+    /// The same, in pieces that end at these positions.
     fn in_pieces(file: &[u8], ends: &[usize], listens: bool) -> (Vec<Owned>, Option<Damage>) {
         let (mut feed, mut frames, mut all, mut begin) = (Feed::default(), Frames::default(), Vec::new(), 0);
         for end in ends.iter().copied().chain([file.len()]) {
@@ -165,7 +165,7 @@ mod tests {
         file
     }
 
-    /// The frames of a capture in pcapng, a section for every few of them.
+    /// The capture as pcapng, with a new section after every few frames.
     fn sections(file: &[u8]) -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let mut out = Vec::new();

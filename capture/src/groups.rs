@@ -56,7 +56,7 @@ impl From<Parts> for Groups {
     }
 }
 
-/// What is still to be judged.
+/// The calls and streams that are not judged yet.
 #[derive(Debug)]
 struct Judging {
     rest: Box<Rest>,
@@ -71,7 +71,7 @@ struct Judging {
 }
 
 impl Groups {
-    /// Groups that are small enough to be judged at once.
+    /// Groups that are small enough to be judged all at the same time.
     fn judged(head: Head, parts: VecDeque<Part>) -> Self {
         let (mut calls, mut streams) = (Vec::new(), Vec::new());
         for part in parts {
@@ -289,7 +289,7 @@ fn tied(owners: &[Option<usize>], mirrors: &[Option<usize>]) -> Vec<Vec<usize>> 
     groups
 }
 
-/// Groups that are judged at once: few enough for their reports to stay in the cache until they are written.
+/// The number of groups judged together: few enough for their reports to stay in the cache until they are written.
 const GROUPS_AT_ONCE: usize = 32;
 
 #[cfg(test)]

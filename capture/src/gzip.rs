@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Plain<R> {
     source: Source<R>,
-    /// Bytes that were produced.
+    /// Bytes of output so far.
     produced: u64,
 }
 
@@ -139,7 +139,7 @@ impl<R: Read> Read for Plain<R> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        // Each turn reads, or goes on to the next member.
+        // Each turn reads, or continues with the next member.
         loop {
             match std::mem::replace(&mut self.source, Source::Done) {
                 Source::Done => return Ok(0),

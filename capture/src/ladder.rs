@@ -10,7 +10,7 @@ use sidetone_sip::sdp::SessionDescription;
 
 use super::embedded_sdp::described;
 
-/// The first messages of a call, and how many came after them.
+/// The first messages of a call, and the number of further ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// In the order of the capture; at most 200.
@@ -24,9 +24,9 @@ pub struct Ladder {
 pub struct LadderMessage {
     /// When it was captured.
     pub at: Timestamp,
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// Whom it was sent to.
+    /// The receiver.
     pub to: SocketAddr,
     /// `INVITE sip:2000@192.0.2.20` or `200 OK (INVITE)`; at most 120 characters.
     pub summary: String,

@@ -17,7 +17,7 @@ use super::stream::{SECONDS_RESERVED, Stream, tighten};
 pub(super) struct Leg {
     /// The streams whose runs count for it: the one sent to the caller, and the one that the caller sends.
     pub(super) feeds: [Option<u32>; 2],
-    /// How its sessions judge; `None` means the defaults of a capture.
+    /// The configuration of its sessions; `None` means the defaults of a capture.
     config: Option<Arc<SessionConfig>>,
     state: State,
     /// The last packet of the call.
@@ -161,7 +161,7 @@ impl Leg {
         }
     }
 
-    /// Notifies the session of the packets that were sent; the count starts again with the next one.
+    /// Notifies the session of the sent packets, and restarts the count.
     fn tell_sent(&mut self) {
         let Sent { to, packets, .. } = std::mem::take(&mut self.sent);
         if let (Some(to), State::Open(session)) = (to, &mut self.state) {
@@ -219,7 +219,7 @@ impl Leg {
         }
     }
 
-    /// Returns the judgement; `ended` is the time of the call's end, `last` of its last message.
+    /// Returns the judgement. `ended` is the time of the call's end; `last` is the time of its last message.
     pub(super) fn finish(mut self, ended: Option<Micros>, last: Micros) -> LegReport {
         self.tell_sent();
         let last = self.last.map_or(last, |packet| packet.max(last));
@@ -273,7 +273,7 @@ impl Leg {
 
     /// Judges the leg as of `at`, once.
     fn close(&mut self, at: Micros) {
-        // A leg without any event has a report as well.
+        // A leg without any event gets a report as well.
         self.session();
         self.state.end(at);
         if let Some(far) = &mut self.far {

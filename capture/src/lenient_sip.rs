@@ -1,9 +1,9 @@
-//! Reads from a SIP message that a switch would refuse what an observer needs.
+//! Reads the fields that an observer needs from a SIP message that a switch would refuse.
 //!
-//! A switch answers 400 to a Content-Length that is no number, a Contact without an address or lines that end
-//! in a bare line feed; the two parties of a capture may have understood each other all the same. An observer
-//! needs the start line, From, To, the Call-ID, the CSeq and the SDP. Those lines are rewritten in correct
-//! form, and everything else is left out.
+//! A switch answers 400 to a Content-Length that is not a number, to a Contact without an address, or to lines that end
+//! in a bare line feed. The two parties of a capture may have understood each other anyway. An observer needs the start
+//! line, From, To, the Call-ID, the CSeq and the SDP. Those lines are rewritten in correct form; everything else is
+//! dropped.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ use sidetone_sip::message::{Datagram, Message, parse_datagram};
 
 /// Reads a message that the guard refused; `None` when it cannot be assigned to a call.
 ///
-/// *Cost*: a copy of the message. Only refused messages come here.
+/// *Cost*: a copy of the message. Only refused messages are passed to this function.
 pub(super) fn read(payload: &[u8]) -> Option<Message> {
     let (head, rest) = split_head(payload.trim_ascii_start());
     let head = String::from_utf8_lossy(head);
     let mut lines = unfolded(&head).into_iter();
     let line = lines.next()?;
     let fields = Fields::of(lines);
-    // With its own URI if that can be read, because the ladder shows it.
+    // The URI is kept if it can be read, because the ladder shows it.
     [Cow::Borrowed(line.trim_end()), without_uri(&line)?].iter().find_map(|line| {
         let mut text = fields.write(line)?.into_bytes();
         text.extend_from_slice(fields.body(rest));

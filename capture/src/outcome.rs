@@ -1,4 +1,4 @@
-//! What reading a capture results in, and why it may stop before the end.
+//! The result of reading a capture, and why it may stop before the end.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub struct Outcome {
 /// As [`Outcome`], before the calls and streams are judged.
 #[derive(Debug)]
 pub struct PartsOutcome {
-    /// What was read up to where reading stopped.
+    /// The result up to where reading stopped.
     pub parts: Parts,
     /// Why reading stopped; `None` when the end was reached.
     pub broken: Option<Broken>,
@@ -31,16 +31,16 @@ pub struct PartsOutcome {
 /// Why a capture could not be read to its end.
 #[derive(Debug, Error)]
 pub enum Broken {
-    /// From here on the bytes are not a capture.
+    /// The bytes after this position are not a capture.
     #[error(transparent)]
     Damage(#[from] Damage),
-    /// From here on the bytes are not gzip.
+    /// The bytes after this position are not gzip.
     #[error(transparent)]
     Gzip(#[from] GzipDamage),
     /// The bytes could not be read.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
-    /// From here on the bytes are not a trace.
+    /// The bytes after this position are not a trace.
     #[error(transparent)]
     Trace(TraceDamage),
     /// A trace from which its own writer had to omit inputs.

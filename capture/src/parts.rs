@@ -33,7 +33,7 @@ pub enum Part {
     Stream(Box<StreamReport>),
 }
 
-/// What is still to be judged.
+/// The calls and streams that are not judged yet.
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) router: Router,
@@ -78,7 +78,7 @@ impl Parts {
     }
 }
 
-/// An analysis that is small enough to be in memory as a whole.
+/// For an analysis that is small enough to be completely in memory.
 impl From<Analysis> for Parts {
     fn from(analysis: Analysis) -> Self {
         let Analysis { file, packets, bytes, skipped, registrations, calls, streams } = analysis;
@@ -193,7 +193,7 @@ fn last<T>(list: &mut Vec<T>, count: usize) -> impl Iterator<Item = T> + '_ {
     list.drain(list.len().saturating_sub(count)..).rev()
 }
 
-/// Calls that are judged at once: few enough for their reports to stay in the cache until they are written.
+/// The number of calls judged together: few enough for their reports to stay in the cache until they are written.
 const CALLS_AT_ONCE: usize = 32;
 /// The same for streams.
 const STREAMS_AT_ONCE: usize = 64;

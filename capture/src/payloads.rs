@@ -8,7 +8,7 @@ use sidetone_media::session::Payload;
 use sidetone_media::time::ClockRate;
 use sidetone_sip::sdp::{Codec, Media, MediaKind};
 
-/// What the payload types of a stream mean, in ascending order of their numbers; shared by its streams.
+/// The meanings of a stream's payload types, in ascending order of their numbers; shared by its streams.
 pub(super) type Meanings = Arc<[Payload]>;
 
 /// The meanings of recent announcements: parties of one kind announce the same, and share one copy.
@@ -57,8 +57,8 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
 
 /// The static types, the dynamic types, and the types that `announced` defines.
 ///
-/// A dynamic type that no SDP announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its
-/// clock can be inferred ([`super::clock`]).
+/// A dynamic type that no SDP announced is [`PayloadKind::Other`]: its packets are counted, but not timed unless the
+/// clock can be inferred ([`super::clock_inference`]).
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
         let clock = ClockRate::new(hz)?;

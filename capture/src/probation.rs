@@ -91,7 +91,7 @@ enum Step {
 }
 
 impl Candidate {
-    /// How `packet` follows what came before it.
+    /// The relation of `packet` to the packets before it.
     fn step(&self, packet: &Packet) -> Step {
         let Some(last) = self.waiting.last().map(|waiting| &waiting.packet) else { return Step::Breaks };
         let ahead = packet.sequence.wrapping_sub(last.sequence);
@@ -127,7 +127,7 @@ const CANDIDATES_MAX: usize = 4;
 const WAITING_MAX: usize = 12;
 /// How far the sequence number of a packet may be ahead of the last (RFC 3550 §A.1, MAX_DROPOUT).
 const AHEAD_MAX: u16 = 3_000;
-/// How far it may be behind the last (RFC 3550 §A.1, MAX_MISORDER).
+/// How far the sequence number may be below the last (RFC 3550 §A.1, MAX_MISORDER).
 const BEHIND_MAX: u16 = 100;
 /// Half a minute at 90 kHz: the longest silence between two packets.
 const STAMP_STEP_MAX: u32 = 30 * 90_000;

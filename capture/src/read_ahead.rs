@@ -1,8 +1,7 @@
-//! Threads that read a file ahead of the engine, and the engine's own thread, which helps where they fall
-//! behind.
+//! Threads that read a file ahead of the engine; the engine's own thread helps when they are too slow.
 //!
-//! A plain file is copied block by block, by any thread that has time, each block from its own position; a
-//! compressed file is unpacked by one reader. [`super::turns`] decides what happens in which order.
+//! A plain file is copied block by block, by any thread that has time, each block from its own position; a compressed
+//! file is unpacked by one reader. [`super::read_schedule`] decides the order of all steps.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -95,7 +94,7 @@ impl ReadAhead {
         match (end, input.into_inner()) {
             (Some(end), _) => Ok(end),
             (None, Some(input)) => Err(input),
-            // Only a panic leads here, and that was passed on.
+            // Only a panic leads here, and it was already propagated.
             (None, None) => Ok(Ok(())),
         }
     }
@@ -198,7 +197,7 @@ impl Drop for Failing<'_> {
     }
 }
 
-/// Where the bytes of a block come from.
+/// The source of a block's bytes.
 enum Bytes<'a> {
     /// From the block's position in the file.
     At(&'a File),
@@ -224,7 +223,7 @@ struct Block {
     len: usize,
     /// Bytes of the file that were read up to here.
     taken: u64,
-    /// Nothing follows, for this reason if any.
+    /// Set if no block follows, with the reason if there is one.
     last: Option<io::Result<()>>,
 }
 
@@ -266,14 +265,14 @@ impl<'a> Blocks<'a> {
             Bytes::At(_) => begin.saturating_add(len as u64),
             Bytes::Unpacked(input) => input.taken(),
         };
-        // After its end an input no longer knows how much was read.
+        // After its end an input no longer reports the number of bytes read.
         self.taken = self.taken.max(taken);
         let is_last = last.is_some();
         self.copied.push_back(Block { number, buffer, len, taken: self.taken, last });
         is_last
     }
 
-    /// Cuts the oldest block into frames; returns how far the file was read then, and why nothing follows.
+    /// Cuts the oldest block into frames; returns the position in the file after it, and why no block follows.
     #[inline]
     fn cut(&mut self, feed: &mut Feed, each: impl FnMut(&Record<'_>)) -> (u64, Option<End>) {
         let Some(Block { buffer, len, taken, last, .. }) = self.copied.pop_front() else { return (0, None) };

@@ -32,7 +32,7 @@ impl Drop for Kept {
     }
 }
 
-/// The whole result of an analysis, and how it ended.
+/// The complete result of an analysis, and why reading stopped.
 fn told(outcome: PartsOutcome) -> (serde_json::Value, Option<String>) {
     let analysis = outcome.parts.into_analysis();
     (serde_json::to_value(&analysis).unwrap(), outcome.broken.map(|broken| broken.to_string()))

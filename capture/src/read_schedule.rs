@@ -1,11 +1,11 @@
-//! Decides which thread does what with the blocks of a file: any number of readers and the engine. There are
-//! no threads in this file.
+//! Decides which thread handles which block of a file: any number of readers, and the engine. This module starts no
+//! threads.
 //!
-//! Any thread copies the next block of the file that is not taken yet, whenever it has time. The position of
-//! the first frame of a block is known only when the block before was cut into frames. So the [`Feed`] is
-//! passed from block to block in the order of the file, and its holder may cut. The frames wait for the
-//! engine in that order. The engine cuts a block of its own only when none waits, and also into frames first:
-//! if it processed each frame at once, the readers would have to wait for the feed during that time.
+//! Any thread copies the next block of the file that is not taken yet, whenever it has time. The position of the first
+//! frame of a block is known only after the previous block was cut into frames. So the [`Feed`] is passed from block to
+//! block in the order of the file, and its holder may cut. The frames wait for the engine in that order. The engine
+//! cuts a block of its own only when no frames wait, and also into frames first: if it processed each frame
+//! immediately, the readers would have to wait for the feed during that time.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub(super) struct Schedule {
     next: u64,
     /// The block that is being cut, or is next.
     cutting: u64,
-    /// What the cutting continues with; `None` while a thread cuts, and after the last block.
+    /// The state for cutting the next block; `None` while a thread cuts, and after the last block.
     feed: Option<Box<Feed>>,
     /// Frames that were cut and not taken by the engine, in the order of the file.
     cut: VecDeque<Cut>,
@@ -41,13 +41,13 @@ pub(super) struct Schedule {
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) frames: Frames,
-    /// How far the file was read.
+    /// The position in the file after the block.
     pub(super) taken: u64,
-    /// Why nothing follows.
+    /// Why no block follows.
     pub(super) end: Option<End>,
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Copy that block.
@@ -170,7 +170,7 @@ mod tests {
     use crate::frames::Read;
     use crate::outcome::Broken;
 
-    /// What a thread is doing.
+    /// The current activity of a thread.
     enum Doing {
         Copying(u64),
         Cutting(Box<Feed>, Frames),
@@ -222,7 +222,7 @@ mod tests {
             self.actors.iter_mut().for_each(|actor| actor.waits = false);
         }
 
-        /// Lets one actor finish what it does, or start its next step.
+        /// Lets one actor finish its activity, or start its next step.
         fn act(&mut self, n: usize) {
             match std::mem::replace(&mut self.actors[n].doing, Doing::Nothing) {
                 Doing::Nothing => self.begin(n),

@@ -19,7 +19,7 @@ pub(super) struct Reassembly {
     heads: Vec<Head>,
 }
 
-/// What a fragment or segment completed.
+/// The result of a fragment or segment that completes a packet or message.
 #[derive(Debug)]
 pub(super) enum Arrival<'a> {
     /// A datagram.
@@ -165,7 +165,7 @@ impl Head {
         }
     }
 
-    /// Whether `datagram` is the whole datagram that this fragment begins.
+    /// Whether this fragment begins `datagram`.
     fn is_of(&self, datagram: &Datagram<'_>) -> bool {
         self.source == datagram.source
             && self.destination == datagram.destination
@@ -178,7 +178,7 @@ impl Head {
     }
 }
 
-/// First fragments of text that wait at once.
+/// The maximum number of waiting first fragments of text.
 const HEADS_MAX: usize = 64;
 /// Bytes of unfinished messages in all connections.
 const HELD_MAX: usize = 32 << 20;

@@ -1,4 +1,4 @@
-//! The router determines what a frame is and what it belongs to, and passes the event to the accumulator.
+//! The router determines the type of each frame and its call or stream, and passes the event to the accumulator.
 //!
 //! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
 //! destination or when it is recognised (see [`super::probation`]). Ports have no influence.
@@ -87,8 +87,8 @@ pub(super) struct PlainRtp {
 
 impl PlainRtp {
     /// Returns the packet of a frame; `None` for everything that has to take the slow path.
-    // If it were not inlined, it would be written field by field and read in wider words, and such a read has
-    // to wait for the writes.
+    // If it were not inlined, the fields would be written one by one and then read as wider words; such a read has to
+    // wait for the writes.
     #[inline(always)]
     pub(super) fn of(record: &Record<'_>) -> Option<PlainRtp> {
         let PlainDatagram { addresses, ports, payload } = dissect_plain(record.link, record.frame)?;
@@ -104,7 +104,7 @@ impl PlainRtp {
 /// An RTP packet with the datagram that contains it.
 struct Rtp<'a> {
     packet: Packet,
-    /// The captured part of the datagram, and its length on the wire.
+    /// The captured part of the datagram; its length on the wire is separate.
     kept: &'a [u8],
     len: usize,
 }
@@ -326,7 +326,7 @@ impl Router {
         (self.calls.rtp_address(source), self.calls.rtp_address(destination))
     }
 
-    /// An RTP packet, or what looks like one.
+    /// A packet that is RTP or looks like RTP.
     #[inline]
     fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, accumulator: &mut Accumulator) {
         let packet = rtp.packet;
@@ -366,7 +366,7 @@ impl Router {
         let leg = binding.map_or(LegEnd::NONE, Binding::leg);
         let Some((stream, before)) = found else {
             self.unknown_ssrc(at, number, ends, packet, accumulator);
-            // The leg counts it whether it belongs to a stream or not.
+            // The leg counts the packet whether or not it belongs to a stream.
             let heard = if self.listens { rtp.heard() } else { None };
             accumulator.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
             return;

@@ -59,7 +59,7 @@ impl ReceiverView {
         fold.sent(at, datagram);
     }
 
-    /// Takes a report of the stream's receiver, which came after `packets` packets.
+    /// Takes a report of the stream's receiver that arrived after `packets` packets.
     pub(super) fn receiver_told(
         &mut self,
         at: Micros,
@@ -84,5 +84,5 @@ impl ReceiverView {
 
 /// A datagram about more streams than any call has is ignored.
 const ABOUT_MAX: usize = 16;
-/// A longer datagram is not read: what waits for an accumulator stays bounded.
+/// A longer datagram is not read, so that the queue of the accumulator stays bounded.
 pub(super) const RTCP_BYTES_MAX: usize = 1_472;

@@ -163,7 +163,8 @@ mod tests {
         Span { frame, named: named.to_vec() }
     }
 
-    /// The numbers wrap, a segment holds the end of one message and the beginning of the next, another comes
+    /// The numbers wrap, one segment holds the end of a message and the beginning of the next, and another is
+    /// retransmitted.
     /// again.
     #[test]
     fn segments_belong_to_the_messages_that_they_hold_a_byte_of() {
@@ -178,7 +179,7 @@ mod tests {
         track.unit(15, &[4], &mut found);
         track.opens(6, &mut found);
         track.enter(at(0), 30, span(2, &[]), &mut found);
-        // Ahead of what is missing.
+        // After the missing bytes.
         track.enter(at(80), 20, span(3, &[]), &mut found);
         track.enter(at(60), 20, span(4, &[]), &mut found);
         track.go_on(40);

@@ -10,7 +10,7 @@ use super::outcome::{Broken, Outcome, PartsOutcome};
 use super::read_ahead::ReadAhead;
 use super::trace_replay::{beginning, is_trace, read_trace};
 
-/// Where a capture is read from.
+/// The source of a capture.
 pub enum Source<'a> {
     /// A file that was opened and not read yet. Threads share the reading of a regular file.
     File(File),

@@ -27,7 +27,7 @@ pub(super) struct Stream {
     begun: Micros,
     payloads: Meanings,
     receiver: ReceiverView,
-    /// What waits until the clock of an unannounced type is inferred.
+    /// The items that wait until the clock of an unannounced type is inferred.
     undecided: Option<Box<Undecided>>,
     inferred: Option<Inferred>,
 }
@@ -46,7 +46,7 @@ struct Undecided {
 #[derive(Debug)]
 enum Held {
     Packet(Micros, Packet, Option<AudioSample>),
-    /// With the number of packets that had come before it.
+    /// With the number of packets before it.
     Rtcp(Micros, About, Box<[u8]>, u64),
 }
 
@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// Processes what waited, with the inferred clock if there is one.
+    /// Processes the waiting items, with the inferred clock if there is one.
     fn decide(&mut self, inferred: Option<(u8, Inferred)>) {
         let Some(undecided) = self.undecided.take() else { return };
         if let Some((number, inferred)) = inferred {
@@ -186,7 +186,7 @@ impl Stream {
         self.last = self.last.max(run.last().unwrap_or(self.last));
     }
 
-    /// Makes the next packet take the slow path, so that none waits in the run before it.
+    /// Makes the next packet take the slow path, so that no packet waits in the run before it.
     pub(super) fn expect_nothing(&mut self) {
         self.session.expect_nothing();
     }

@@ -69,7 +69,7 @@ enum Whole {
     Datagram(Vec<usize>),
     /// The first fragment of a datagram of these excerpts.
     Head(Vec<usize>),
-    /// Something that is not examined.
+    /// A datagram that is not examined.
     Other,
     /// A segment, and its payload.
     Segment(Segment<'static>, Vec<u8>),

@@ -10,7 +10,7 @@ use super::lenient_sip;
 use super::payload_kind::is_sip;
 use super::turn_protocol;
 
-/// What a direction was recognised as, and the bytes of an incomplete element.
+/// The recognised framing of a direction, and the bytes of an incomplete element.
 #[derive(Debug, Default)]
 pub(super) struct TcpReader {
     framing: Framing,
@@ -19,18 +19,18 @@ pub(super) struct TcpReader {
     tries: u32,
 }
 
-/// What a reader hands out.
+/// A unit that a reader returns.
 #[derive(Debug)]
 pub(super) struct Unit<'a> {
     pub(super) kind: UnitKind<'a>,
-    /// How many of the bytes that were taken lie behind it: with its length known, so is its place.
+    /// The number of consumed bytes after the unit; with the unit's length, it gives the unit's position.
     pub(super) behind: usize,
 }
 
-/// What a unit is.
+/// The type of a unit.
 #[derive(Debug)]
 pub(super) enum UnitKind<'a> {
-    /// What a datagram of UDP would have carried.
+    /// The payload of a UDP datagram.
     Datagram(&'a [u8]),
     /// SIP from which the Call-ID or another needed field cannot be read.
     Malformed,
@@ -58,7 +58,7 @@ enum Element {
     Broken,
     /// A datagram, which begins and ends here, in an element of this length.
     Datagram { begin: usize, end: usize, len: usize },
-    /// More bytes must come.
+    /// More bytes are required.
     More,
     /// Another element of this length.
     Other { len: usize },
@@ -82,8 +82,7 @@ impl TcpReader {
         true
     }
 
-    /// Takes note of bytes that are missing from the capture; filler replaces them as long as elements stay
-    /// whole.
+    /// Handles bytes that are missing from the capture; filler replaces them while elements stay complete.
     pub(super) fn lose(&mut self, len: usize, sink: &mut dyn FnMut(Unit<'_>)) {
         let filler = match self.framing {
             Framing::Sip(_) if len <= LOST_MAX => b'\n',
@@ -220,7 +219,7 @@ impl TcpReader {
 
 enum Recognised {
     As(Framing),
-    /// More bytes must come.
+    /// More bytes are required.
     Later,
     Never,
 }
@@ -463,8 +462,7 @@ mod tests {
             let ended = bytes.chunks(100).any(|chunk| !reader.take(chunk, &mut |unit| panic!("{unit:?}")));
             assert!(ended && reader.held() == 0);
         }
-        // Random numbers may look like a length now and then; they give no message, and the memory is
-        // bounded.
+        // Random numbers may occasionally look like a length; they give no message, and the memory is bounded.
         let mut reader = TcpReader::default();
         for chunk in random.chunks(100) {
             let mut sink = |unit: Unit<'_>| assert!(matches!(unit.kind, UnitKind::Datagram(_)), "{unit:?}");

@@ -1,5 +1,4 @@
-//! Calls as captures from elsewhere show them: cut off, behind NAT, one after the other, or without their
-//! SIP.
+//! Calls as foreign captures show them: cut off, behind NAT, one after the other, or without their SIP.
 
 use std::net::SocketAddr;
 
@@ -211,7 +210,7 @@ fn offers_and_answers_in_every_order() {
         (100, false, "SIP/2.0 200 OK", 1, "INVITE", None),
         bye,
     ];
-    // In two parts, for the test that looks for SQL outside the store.
+    // In two parts because a test searches for SQL outside the store.
     let update_line = ["UPDATE", "sip:c@d SIP/2.0"].join(" ");
     let update = [
         (0, true, invite, 1, "INVITE", caller),
@@ -376,7 +375,7 @@ fn signalling_in_other_clothes_is_the_same_call() {
     }
 }
 
-/// Media that a filter leaves out is no fault of a call; media that only one of two calls lacks is evidence.
+/// Media that a filter drops is no fault of a call; media that only one of two calls lacks is evidence.
 #[test]
 fn audio_is_missed_where_the_capture_holds_any() {
     let silent = frames("clean duration=5s packets=0 returned=no");

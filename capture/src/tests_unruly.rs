@@ -75,7 +75,7 @@ fn a_description_among_other_parts_counts() {
     assert_eq!(figures(&analysis), figures(&expected));
 }
 
-/// RFC 3264 §8.4: a party that offers `0.0.0.0` does not want to receive, and the other side stops sending.
+/// RFC 3264 §8.4: a party that offers `0.0.0.0` does not want to receive, and the peer stops sending.
 #[test]
 fn a_hold_by_address_is_no_missing_audio() {
     let media = nine_seconds_of_media();

@@ -1,4 +1,4 @@
-//! Whatever happens to a capture of a call, analysing it ends, never panics and keeps its bounds.
+//! However a capture of a call is damaged, the analysis ends, never panics and stays within its bounds.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::sync::LazyLock;

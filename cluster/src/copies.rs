@@ -1,34 +1,34 @@
-//! The entries of a node's answered calls in the shared store: what is to be written and removed, in which order.
+//! The entries of a node's answered calls in the shared store: which to write and remove, and in which order.
 //!
-//! A machine without I/O. Of one call at most one operation is under way; what changes meanwhile is done afterwards, and of
-//! several changes the last one alone. A call that ends before its entry was written costs no message.
+//! A state machine without I/O. Each call has at most one operation in progress; later changes wait for it, and only
+//! the last of several changes is written. A call that ends before its entry is written costs no message.
 //!
-//! The entry of an answered call is written at once. Ends and removals wait for the next but one [`Copies::tick`]: most
-//! records are in the database by then, so that their end needs no message, and removals share the wake-ups of the task and
-//! of the connection.
+//! The entry of an answered call is written immediately. Ends and removals wait for the second [`Copies::tick`] from
+//! now: by then most records are in the database, so no message is needed for the end, and removals share the wake-ups
+//! of the task and of the connection.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use sidetone_model::ids::CallId;
 
-/// What the machine asks for; `C` is the content of an entry.
+/// The operations that the machine requests; `C` is the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation<C> {
     /// Write the entry of a call.
     Put(CallId, C),
-    /// Remove the entry of a call, which is at this place.
+    /// Remove the entry of a call, which has this revision.
     Remove(CallId, u64),
 }
 
-/// The entries of this node's calls, whose contents are cheap to clone.
+/// The entries of this node's calls; `C` must be cheap to clone.
 #[derive(Debug)]
 pub struct Copies<C> {
     calls: BTreeMap<CallId, Entry<C>>,
-    /// Calls with something to do and nothing under way.
+    /// Calls with a pending change and no operation in progress.
     ready: VecDeque<CallId>,
-    /// Calls that are ready at the tick after the next one.
+    /// Calls that become ready at the second tick from now.
     newer: Vec<CallId>,
-    /// Calls that are ready at the next tick.
+    /// Calls that become ready at the next tick.
     older: Vec<CallId>,
     under_way: usize,
     refused: u64,
@@ -39,12 +39,12 @@ struct Entry<C> {
     content: C,
     /// Whether the store has `content`.
     is_written: bool,
-    /// The place of the entry, if one was written.
+    /// The revision of the entry, if one was written.
     revision: Option<u64>,
-    /// Whether the record is in the database, so that the entry is to go.
+    /// Whether the record is in the database, so the entry is to be removed.
     is_over: bool,
     is_under_way: bool,
-    /// Whether it is in one of the queues.
+    /// Whether the call is in one of the queues.
     is_queued: bool,
 }
 
@@ -92,7 +92,7 @@ impl<C: Clone> Copies<C> {
         self.make_ready_later(call);
     }
 
-    /// The record of a call is in the database.
+    /// The database has the record of a call.
     pub fn stored(&mut self, call: CallId) {
         let Some(entry) = self.calls.get_mut(&call) else { return };
         entry.is_over = true;
@@ -103,13 +103,13 @@ impl<C: Clone> Copies<C> {
         self.make_ready_later(call);
     }
 
-    /// Time has passed, which ends and removals wait for.
+    /// Advances the delay of ends and removals by one tick.
     pub fn tick(&mut self) {
         self.ready.extend(self.older.drain(..));
         std::mem::swap(&mut self.older, &mut self.newer);
     }
 
-    /// Whether something waits for a tick.
+    /// Whether a call waits for a tick.
     pub fn waits(&self) -> bool {
         !self.older.is_empty() || !self.newer.is_empty()
     }
@@ -129,7 +129,7 @@ impl<C: Clone> Copies<C> {
         }
     }
 
-    /// The operations that were under way are lost: all entries are written again.
+    /// The operations in progress are lost: all entries are written again.
     pub fn begin_again(&mut self) {
         self.under_way = 0;
         self.ready.clear();
@@ -141,7 +141,7 @@ impl<C: Clone> Copies<C> {
         self.write_again();
     }
 
-    /// The next operation, if fewer than [`UNDER_WAY_MAX`] are under way.
+    /// The next operation, if fewer than [`UNDER_WAY_MAX`] are in progress.
     pub fn poll_operation(&mut self) -> Option<Operation<C>> {
         while self.under_way < UNDER_WAY_MAX {
             let call = self.ready.pop_front()?;
@@ -157,7 +157,7 @@ impl<C: Clone> Copies<C> {
                 Entry { content, .. } => Operation::Put(call, content.clone()),
             };
             entry.is_under_way = true;
-            // A change from now on is another content.
+            // A change from now on sets this to false again.
             entry.is_written = true;
             self.under_way += 1;
             return Some(operation);
@@ -165,7 +165,7 @@ impl<C: Clone> Copies<C> {
         None
     }
 
-    /// An operation is done: the place of what was written, or `None` for what was removed.
+    /// An operation has succeeded: the revision of the written entry, or `None` after a removal.
     pub fn done(&mut self, call: CallId, revision: Option<u64>) {
         self.under_way = self.under_way.saturating_sub(1);
         let Some(entry) = self.calls.get_mut(&call) else { return };
@@ -180,7 +180,7 @@ impl<C: Clone> Copies<C> {
         }
     }
 
-    /// An operation failed; it is repeated when it is asked for the next time.
+    /// An operation failed; the next poll may repeat it.
     pub fn failed(&mut self, call: CallId) {
         self.under_way = self.under_way.saturating_sub(1);
         if let Some(entry) = self.calls.get_mut(&call) {
@@ -190,17 +190,17 @@ impl<C: Clone> Copies<C> {
         }
     }
 
-    /// Calls with an entry, or one to be written.
+    /// The number of calls that have an entry, or one waiting to be written.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether there is none.
+    /// Whether no call has an entry, or one waiting to be written.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Calls that found the table full, so that no other node can record them.
+    /// The number of calls refused because the table was full; no other node can record them.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -217,7 +217,7 @@ impl<C: Clone> Copies<C> {
         }
     }
 
-    /// Whether a call comes into a queue: it is in none, and nothing is under way.
+    /// Whether to queue a call: it is in no queue and no operation on it is in progress.
     fn enqueue(&mut self, call: CallId) -> bool {
         let Some(entry) = self.calls.get_mut(&call) else { return false };
         let comes = !entry.is_under_way && !entry.is_queued;
@@ -226,9 +226,9 @@ impl<C: Clone> Copies<C> {
     }
 }
 
-/// Operations under way.
+/// The maximum number of operations in progress.
 pub const UNDER_WAY_MAX: usize = 64;
-/// More calls than a node carries at once, with those whose records wait for the database.
+/// More calls than a node carries at the same time, including calls whose records wait for the database.
 const CALLS_MAX: usize = 50_000;
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
         let mut copies = Copies::default();
         copies.answered(call(1), text("up"));
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(1), text("up"))));
-        // It ends and is stored while the first write is under way: it is removed, and the end is not written.
+        // The call ends and is stored during the first write: its entry is removed, and the end is not written.
         copies.ended(call(1), text("over"));
         copies.stored(call(1));
         tick_twice(&mut copies);
@@ -271,7 +271,7 @@ mod tests {
         copies.done(call(1), None);
         assert!(copies.is_empty());
 
-        // It is stored between the first and the second tick after its end.
+        // The call is stored between the first and the second tick after its end.
         copies.answered(call(2), text("up"));
         copies.poll_operation().unwrap();
         copies.done(call(2), Some(8));
@@ -327,14 +327,14 @@ mod tests {
         copies.done(call(2), Some(3));
         tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
-        // The task that carried the operations out begins again.
+        // The task that executes the operations restarts.
         copies.begin_again();
         let again = [copies.poll_operation(), copies.poll_operation(), copies.poll_operation()];
         let put = |number, content| Some(Operation::Put(call(number), text(content)));
         assert_eq!(again, [put(1, "up"), put(2, "over"), None]);
     }
 
-    /// Whatever fails and in whatever order answers come: at the end the store has the entries of the live calls alone.
+    /// Whatever fails, and in whatever order results arrive: finally the store has the entries of the live calls only.
     #[test]
     fn fuzz_the_store_ends_with_the_live_calls() {
         for seed in 0..300 {

@@ -1,8 +1,8 @@
-//! Several nodes that share one PostgreSQL and one NATS: which of them are there, and what they are told of each other.
+//! Several nodes that share one PostgreSQL and one NATS: which of them are up, and what they report to each other.
 //!
-//! [`membership`], [`bindings`], [`leases`], [`limits`], [`copies`], [`orphans`] and [`signs`] are machines without I/O. [`nats`] carries their
-//! messages; the feature of the same name has the sockets.
-//! Leases, order and storage are those of JetStream's key-value store; nothing of consensus is built here.
+//! [`membership`], [`bindings`], [`leases`], [`limits`], [`copies`], [`orphans`] and [`signs`] are state machines
+//! without I/O. [`nats`] carries their messages; the feature of the same name adds the sockets.
+//! Leases, ordering and storage are those of JetStream's key-value store; this crate implements no consensus.
 
 pub mod bindings;
 pub mod copies;

@@ -1,8 +1,8 @@
-//! Which runs of nodes have ended without taking leave, so that another node records their calls.
+//! Detects runs of nodes that ended without leaving in order, so that another node records their calls.
 //!
-//! Every node watches the view. A run is an orphan when nothing was heard of it for [`OrphanConfig::after`] while this node
-//! was linked. The node with the lowest id among those that are there acts first, the others some seconds later each,
-//! in case it fails. A call that has a record gets no second one.
+//! Every node watches the view. A run is an orphan when it was silent for [`OrphanConfig::after`] while this node was
+//! linked. The node with the lowest id among those that are up acts first; each further node acts some seconds later,
+//! in case the earlier ones fail. A call that already has a record gets no second one.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::membership::{MEMBERS_MAX, RunId, View};
 
-/// The times.
+/// The delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrphanConfig {
     /// How long a run must be silent.
@@ -22,14 +22,14 @@ pub struct OrphanConfig {
     pub rank_step: Duration,
 }
 
-/// A run of a node that ended without taking leave.
+/// A run of a node that ended without leaving in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orphan {
     /// The node.
     pub node: NodeId,
     /// The run.
     pub run: RunId,
-    /// The last time at which its calls are known to have lived, by its own clock.
+    /// The last time at which its calls are known to have been alive, by its own clock.
     pub alive_at: Timestamp,
 }
 
@@ -43,32 +43,32 @@ pub struct Orphans {
 #[derive(Debug)]
 struct Run {
     alive_at: Timestamp,
-    /// Since when it is silent, not counting the time in which this node was isolated; `None` while it is there.
+    /// The start of its silence, not counting the time in which this node was isolated; `None` while it is up.
     silent_since: Option<Instant>,
-    /// Whether it was reported, so that it is not again.
+    /// Whether it was reported, so that it is not reported again.
     is_reported: bool,
 }
 
 impl Orphans {
-    /// No run.
+    /// Without runs.
     pub fn new(config: OrphanConfig) -> Self {
         Orphans { config, runs: BTreeMap::new() }
     }
 
-    /// Takes the view at `now`, and returns the runs that this node records now.
+    /// Takes the view at `now`, and returns the runs that this node must record now.
     ///
-    /// *Bounds*: at most twice as many runs as a cluster has members; the oldest reported ones are forgotten.
+    /// *Bounds*: at most twice as many runs as a cluster has members; reported runs are forgotten first.
     pub fn observe(&mut self, now: Instant, view: &View) -> Vec<Orphan> {
         for member in view.members.iter().filter(|member| !member.is_this) {
             let (node, run) = (member.last.identity.node, member.last.identity.run);
-            // An earlier run of the node has ended, without taking leave if it is still here.
+            // An earlier run of the node has ended; if it is still in the table, it did not leave in order.
             for ((_, other), earlier) in self.runs.range_mut((node, RunId::MIN)..=(node, RunId::MAX)) {
                 if *other != run && earlier.silent_since.is_none() {
                     earlier.silent_since = Some(now);
                 }
             }
             if member.state == NodeState::Left {
-                // It has stored its records before.
+                // It stored its records before it left.
                 self.runs.remove(&(node, run));
                 continue;
             }
@@ -84,7 +84,7 @@ impl Orphans {
             }
         }
         if !view.is_linked {
-            // Nothing is known of the others meanwhile: their times begin again.
+            // The others' state is unknown while this node is isolated, so their silence is measured from here again.
             for run in self.runs.values_mut().filter(|run| run.silent_since.is_some()) {
                 run.silent_since = Some(now);
             }
@@ -103,7 +103,8 @@ impl Orphans {
         orphans
     }
 
-    /// The orphan could not be recorded, or may be alive: it is reported again after as long a silence from `now` on.
+    /// Postpones an orphan that could not be recorded or may be alive: it is reported again after the same silence from
+    /// `now` on.
     pub fn postpone(&mut self, now: Instant, orphan: &Orphan) {
         if let Some(run) = self.runs.get_mut(&(orphan.node, orphan.run)) {
             run.is_reported = false;
@@ -120,7 +121,7 @@ impl Orphans {
     }
 }
 
-/// How many nodes that are there act before this one.
+/// The number of nodes that are up and act before this one.
 fn rank(view: &View) -> u32 {
     let own = view.members.iter().find(|member| member.is_this).map(|member| member.last.identity.node);
     let before = view
@@ -163,7 +164,7 @@ mod tests {
         View { members, is_linked, reason: String::new(), has_double: false, refused: 0 }
     }
 
-    /// The runs that are reported, with the second at which each is.
+    /// The reported runs, with the second at which each is reported.
     #[expect(
         clippy::disallowed_methods,
         reason = "one reading of the clock, as the origin of simulated time"

@@ -1,7 +1,8 @@
-//! Which of the nodes that are gone may be cut off from NATS alone, with live calls: they count up their beat in the database.
+//! Detects which of the nodes that are down may only be cut off from NATS, with live calls: such a node keeps
+//! incrementing its beat in the database.
 //!
-//! A node is taken for alive until its beat has stood still for [`STILL_FOR`], because what it holds of a limit is counted
-//! meanwhile. While the database does not answer, nothing is known of any node.
+//! A node counts as alive until its beat has not changed for [`STILL_FOR`]; until then its slots of a limit stay
+//! counted. While the database does not answer, the state of every node is unknown.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,29 +12,29 @@ use sidetone_model::ids::NodeId;
 
 use crate::membership::View;
 
-/// The nodes that are gone.
+/// The nodes that are down.
 #[derive(Debug, Default)]
 pub struct SignsOfLife {
     gone: BTreeMap<NodeId, Sign>,
-    /// When the beats are read next.
+    /// The time of the next read of the beats.
     next: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Sign {
-    /// The last beat, and since when it stands.
+    /// The last beat, and the time since which it is unchanged.
     beat: Option<(i64, Instant)>,
     is_dead: bool,
 }
 
 impl SignsOfLife {
-    /// Takes the view: a node that is back, has left or is forgotten is looked at no longer.
+    /// Takes the view: a node that is up again, has left or is forgotten is no longer watched.
     pub fn observe(&mut self, view: &View) {
-        // A node that is cut off itself knows nothing of the others.
+        // A node that is cut off itself has no information about the others.
         if !view.is_linked {
             return;
         }
-        // Of one that is unknown a stored heartbeat was read alone.
+        // For an unknown node, only a stored heartbeat was read.
         let is_gone = |state: NodeState| matches!(state, NodeState::Gone | NodeState::Unknown);
         let gone = view.members.iter().filter(|member| is_gone(member.state));
         let gone: Vec<NodeId> = gone.map(|member| member.last.identity.node).collect();
@@ -43,7 +44,7 @@ impl SignsOfLife {
         }
     }
 
-    /// The nodes whose beat is to be read now, and then once a second.
+    /// The nodes whose beat must be read now; returns them once a second.
     pub fn take_due(&mut self, now: Instant) -> Vec<NodeId> {
         if self.gone.is_empty() || self.next.is_some_and(|next| next > now) {
             return Vec::new();
@@ -57,7 +58,7 @@ impl SignsOfLife {
         for (node, beat) in beats {
             let Some(sign) = self.gone.get_mut(node) else { continue };
             match (*beat, sign.beat) {
-                // A node that lives cannot count either, and has as long again.
+                // A live node cannot increment its beat either, so its time restarts.
                 (None, _) => sign.beat = None,
                 (Some(beat), Some((last, since))) if beat == last => {
                     sign.is_dead = now.saturating_duration_since(since) >= STILL_FOR;
@@ -70,13 +71,13 @@ impl SignsOfLife {
         }
     }
 
-    /// The nodes that are gone and may live.
+    /// The nodes that are down and may be alive.
     pub fn may_live(&self) -> Vec<NodeId> {
         self.gone.iter().filter(|(_, sign)| !sign.is_dead).map(|(node, _)| *node).collect()
     }
 }
 
-/// How long the beat of a node must stand still. A node that is cut off counts once a second.
+/// How long the beat of a node must stay unchanged. A node that is cut off increments it once a second.
 pub const STILL_FOR: Duration = Duration::from_secs(6);
 /// How often the beats are read.
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -119,7 +120,7 @@ mod tests {
         View { members: vec![member], is_linked, reason: String::new(), has_double: false, refused: 0 }
     }
 
-    /// The signs after the beats of so many seconds, one read each.
+    /// The state after these beats, one read each second.
     fn after(beats: &[Option<i64>]) -> (SignsOfLife, Instant) {
         let (mut signs, mut now) = (SignsOfLife::default(), any_instant());
         signs.observe(&view(NodeState::Gone, true));
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(signs.may_live(), [NODE], "not for long enough");
         let (mut signs, now) = after(&[Some(5); 7]);
         assert!(signs.may_live().is_empty());
-        // It counts again: the database had hung for it alone.
+        // The beat changes again: the database was unreachable for this node only.
         signs.read(now, &[(NODE, Some(6))]);
         assert_eq!(signs.may_live(), [NODE]);
     }
@@ -150,7 +151,7 @@ mod tests {
         let mut silent = vec![Some(5); 6];
         silent.extend([None; 30]);
         assert_eq!(after(&silent).0.may_live(), [NODE]);
-        // Its time begins again with the database, and what was known of a dead node stays.
+        // The time restarts with the database, and a dead node stays dead.
         silent.extend([Some(5); 6]);
         assert_eq!(after(&silent).0.may_live(), [NODE]);
         silent.push(Some(5));

@@ -1,4 +1,5 @@
-//! What a hundred nodes and a million phones cost: the machines of the crate in simulated time, every message counted.
+//! The cost of a hundred nodes and a million phones: the machines of the crate in simulated time, with every message
+//! counted.
 //!
 //! `cargo test --release --workspace --test scale -- --ignored --nocapture` prints the figures of docs/scale.md.
 #![allow(
@@ -29,7 +30,7 @@ fn node(at: usize) -> NodeId {
     NodeId(Uuid::from_u128(at as u128 + 1))
 }
 
-/// Messages and bytes at NATS: what nodes send to it, and what it delivers to them.
+/// Messages and bytes at NATS: from the nodes to NATS, and from NATS to the nodes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     sent: u64,
@@ -38,7 +39,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// A write with its answer, which every one of `readers` gets.
+    /// A write and its answer; every one of `readers` receives the written entry.
     fn write(&mut self, bytes: usize, readers: usize) {
         self.sent += 1;
         self.delivered += 1 + readers as u64;
@@ -62,7 +63,7 @@ fn resident() -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1_024
 }
 
-/// A hundred members for a minute, one of which dies: how long until the last other one has noticed.
+/// A hundred members for a minute, one of which dies: the time until the last other member has noticed.
 fn members() -> Duration {
     let began = Instant::now();
     let at = |ms: u64| Now {
@@ -146,7 +147,7 @@ fn key(phone: usize) -> BindingKey {
     BindingKey { organisation, extension: ExtensionId(Uuid::from_u128(phone as u128 + 1)) }
 }
 
-/// What the node of a phone writes when it registers.
+/// The entry that the node of a phone writes when the phone registers.
 fn written(phone: usize, moment: i64) -> Vec<u8> {
     let mut machine = SharedBindings::new(node(phone % NODES));
     let now = Timestamp::from_micros(moment * 1_000_000);
@@ -161,7 +162,7 @@ fn written(phone: usize, moment: i64) -> Vec<u8> {
     writes.remove(0)
 }
 
-/// A million phones, as one of the nodes reads them; those of the other nodes read the same.
+/// A million phones, as one of the nodes reads them; every other node reads the same number.
 fn phones() {
     let (reader, before) = (NODES + 1, resident());
     let mut machine = SharedBindings::new(node(reader));
@@ -218,7 +219,7 @@ fn rooms() {
         if ms == 5_000 {
             settled = std::mem::take(&mut traffic);
         }
-        // What is delivered in a turn may ask for more.
+        // Messages delivered in one turn may cause more operations.
         for at in 0..NODES {
             if machines[at].next_timeout().is_some_and(|due| due <= now) {
                 machines[at].handle_input(now, leases::Input::Timeout);
@@ -285,7 +286,7 @@ fn calls() {
         };
         copies.answered(id, content.clone());
         work(&mut copies);
-        // The record is stored within a tick after the end.
+        // The record is stored within a tick after the end of the call.
         copies.ended(id, content.clone());
         copies.tick();
         work(&mut copies);

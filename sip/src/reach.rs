@@ -1,4 +1,4 @@
-//! Which addresses other networks reach.
+//! Which addresses are reachable from other networks.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
-//! Text that is copied often and never changed: words of the standards cost no memory, and a copy of any other text
-//! is a reference to it.
+//! Text that is copied often and never changed: words of the standards use no memory, and a copy of any other text is a
+//! reference to it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -93,7 +93,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// What messages usually contain, the most frequent first.
+/// Frequent words of messages, the most frequent first.
 const WORDS: [&str; 31] = [
     "",
     "tag",

@@ -1,4 +1,4 @@
-//! One capture of the corpus: what it shows, and the right answer.
+//! One capture of the corpus: its description and the correct result.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::capture_builder::CaptureBuilder;
 pub struct Golden {
     /// Its file, without the extension.
     pub name: &'static str,
-    /// What happens in it.
+    /// Its description.
     pub shows: &'static str,
     /// How other tools misread it, and where that was reported; empty for the plain captures of each verdict.
     pub misread: &'static str,

@@ -1,5 +1,5 @@
-//! What other tools miscount: numbers that are used and not lost, clocks that no SDP announced, and packets
-//! that are no audio.
+//! Cases that other tools miscount: sequence numbers that are used and not lost, clocks that no SDP announced, and
+//! packets that are not audio.
 
 use sidetone_media::simulate::Codec;
 

@@ -1,4 +1,4 @@
-//! What other tools misread: one capture for each case, with the right answer.
+//! Cases that other tools misread: one capture for each, with the correct result.
 
 use sidetone_media::simulate::Codec;
 
@@ -375,7 +375,7 @@ fn caller_of(capture: &mut CaptureBuilder, name: &'static str, text: &str) {
     Voice::of_called(495).speak(capture, |_| false);
 }
 
-/// The required sentence where only the sender reports know what is missing.
+/// The required sentence when only the sender reports show which packets are missing.
 const HEAD_AND_TAIL: &str = "The packets of the caller's audio that arrived were in order, but some are missing at the start or the end. Of \
     the 305 packets from the first to the last that arrived, none is missing, and the jitter was 0.06 ms at most (limit 30 ms). By the sender reports (RTCP) \
     of the caller's device, which count 495 packets, 190 never came, 40 of them before the first that came and 150 \

@@ -1,4 +1,4 @@
-//! The RTCP of a golden call: what each side reports to have sent and received.
+//! The RTCP of a golden call: each side's reports of sent and received packets.
 
 use sidetone_media::rtcp::{Block, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
 
@@ -8,9 +8,9 @@ use super::rtp::Voice;
 /// One side's reports.
 #[derive(Clone, Copy)]
 pub(super) struct Reports<'a> {
-    /// The stream that it sends.
+    /// The stream that this side sends.
     pub(super) sends: &'a Voice,
-    /// The stream that it receives; without it, its reports have no report block.
+    /// The stream that this side receives; without it, the reports have no report block.
     pub(super) hears: Option<Hears<'a>>,
     /// Packets that it reports to have sent in addition to those on the capture.
     pub(super) unseen: u32,
@@ -18,7 +18,7 @@ pub(super) struct Reports<'a> {
     pub(super) extended: &'a [u8],
 }
 
-/// What one side reports of the stream that it receives.
+/// One side's report of the stream that it receives.
 #[derive(Clone, Copy)]
 pub(super) struct Hears<'a> {
     pub(super) voice: &'a Voice,
@@ -31,7 +31,7 @@ pub(super) struct Hears<'a> {
 }
 
 impl<'a> Hears<'a> {
-    /// All packets, in order.
+    /// A receiver that gets all packets, in order.
     pub(super) fn well(voice: &'a Voice) -> Hears<'a> {
         Hears { voice, lost_pct: 0, deaf: false, jitter_ticks: |_| 24 }
     }

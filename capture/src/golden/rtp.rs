@@ -5,7 +5,7 @@ use sidetone_media::time::Micros;
 
 use super::capture_builder::{CaptureBuilder, Plane};
 
-/// Packets that one side sends, all alike.
+/// Identical packets that one side sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Voice {
     pub(super) from_caller: bool,
@@ -22,7 +22,7 @@ pub(super) struct Voice {
     pub(super) packets: u32,
 }
 
-/// What the packets hold.
+/// The content of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sound {
     /// Octets of a codec that is not decoded here.

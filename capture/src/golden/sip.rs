@@ -9,7 +9,7 @@ use super::capture_builder::{CaptureBuilder, Plane};
 pub(super) struct Dialog {
     /// Part of the Call-ID.
     pub(super) name: &'static str,
-    /// What the caller offers and what the switch answers.
+    /// The caller's offer and the switch's answer.
     pub(super) offer: Sdp,
     pub(super) answer: Sdp,
     /// How long it rings, with the answer's SDP in a 183 where there is early media.

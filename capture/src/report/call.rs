@@ -105,7 +105,7 @@ fn arrow(message: &LadderMessage) -> Arrow {
     }
 }
 
-/// What the rules measured on a leg, and its figures.
+/// The measures of the rules on a leg, and its figures.
 fn leg(html: &mut Html, direction: &Direction) {
     let quality = &direction.quality;
     if !quality.rules.is_empty() {
@@ -163,7 +163,7 @@ fn is_from_caller(stream: &StreamReport) -> bool {
     stream.direction == Some("from_caller")
 }
 
-/// How a direction is shown.
+/// The display options of a direction.
 #[derive(Clone, Copy)]
 struct How {
     file: usize,
@@ -194,7 +194,7 @@ fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Dire
         if own.len() > 1 && stream.verdict != direction.verdict {
             explanation(html, &quality);
         }
-        // With several streams, each has its own seconds.
+        // With several streams, each shows its own seconds.
         let affected = direction.quality.affected.filter(|_| own.len() == 1);
         let how = Drawn { points_max: how.points_max, until: call.ended_at, affected };
         drawing(html, stream, &quality, how);

@@ -9,7 +9,7 @@ use crate::counted;
 use super::anchor::FileAnchor;
 use super::facts::tally;
 
-/// One capture in the contents.
+/// One capture in the overview.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) lone: usize,
     /// Registrations, and how many of them were not accepted.
     pub(super) registrations: (usize, usize),
-    /// How many calls, or streams without signalling, have which verdict.
+    /// The number of calls, or of streams without signalling, for each verdict.
     pub(super) verdicts: BTreeMap<String, u64>,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
 }
 
 impl Entry {
-    /// Calls and streams whose verdict is that something was wrong, and registrations that were not accepted.
+    /// The number of calls and streams with a bad verdict, and of registrations that were not accepted.
     fn bad(&self) -> u64 {
         let is_bad = |verdict: &str| sidetone_report::is_wrong(Some(verdict));
         let bad = self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count);

@@ -1,4 +1,4 @@
-//! Rows for spreadsheets: one a stream, with what is known of its call in front, and one a registration.
+//! Rows for spreadsheets: one per stream, preceded by the data of its call, and one per registration.
 
 use std::io::{self, Write};
 
@@ -9,11 +9,11 @@ use sidetone_model::media_quality::InboundMedia;
 use crate::explained::without_stream_figures;
 use crate::{CallReport, Group, Head, RegistrationReport, StreamReport};
 
-/// Writes analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
+/// Writes analyses as CSV (RFC 4180), with values that no spreadsheet interprets as formulas.
 ///
-/// The registrations of a capture come first. The streams of a call follow each other, call by call; then come those
-/// without signalling. A call without a stream has a row as well: it is often the one that is looked for. The column
-/// `kind` tells the rows apart. No more is in memory than one call.
+/// The registrations of a capture come first, then the streams call by call, then the streams without signalling. A
+/// call without a stream has a row as well, because it is often the one that the reader looks for. The column `kind`
+/// distinguishes the rows. At most one call is in memory.
 #[derive(Debug)]
 pub struct Csv<W> {
     out: W,
@@ -30,7 +30,7 @@ impl<W: Write> Csv<W> {
 
     /// Begins a capture: writes the rows of its registrations.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn begin(&mut self, head: &Head) -> io::Result<()> {
         for one in &head.registrations {
             registration(&mut self.text, &head.file, one);
@@ -147,7 +147,7 @@ impl Row {
     }
 }
 
-/// The row of a registration: what it shares with calls and streams stands in their columns.
+/// The row of a registration. Fields that it shares with calls and streams are in the same columns as theirs.
 fn registration(text: &mut String, file: &str, one: &RegistrationReport) {
     let mut row = Row::new(file);
     row.fill(json!({
@@ -162,8 +162,8 @@ fn registration(text: &mut String, file: &str, one: &RegistrationReport) {
 /// Bytes of one write.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// The columns: the file, the call, its called party, the stream, why; then what was added later: new columns stand at
-/// the end, so that those of a spreadsheet keep their places.
+/// The columns: the file, the call, its called party, the stream, the reasons, then later additions. New columns are
+/// appended, so that existing spreadsheets keep working.
 const COLUMNS: [&str; 75] = [
     "file",
     "call",

@@ -26,7 +26,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// What the next of `files` captures may use: an equal share, and what the others do not need.
+    /// The limits of the next of `files` captures: an equal share of the plot bytes, and all rows and sections except
+    /// [`LEAST`] for each further capture.
     pub(super) fn share(self, files: usize) -> Room {
         Room {
             rows: self.rows.saturating_sub((files - 1) * LEAST).max(LEAST),

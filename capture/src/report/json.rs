@@ -29,7 +29,7 @@ impl<W: Write> Json<W> {
         Json { out, layout: Layout::new(RULES_DEPTH), is_list: false, is_first: true }
     }
 
-    /// Writes several of them as a list.
+    /// Writes several analyses as a list.
     pub fn list(out: W) -> Self {
         let mut layout = Layout::new(RULES_DEPTH + 1);
         layout.begin_list();

@@ -25,12 +25,12 @@ impl Layout {
         Layout { text: Vec::new(), depth: 0, in_list: false, breaks: false, flat_from, flat: None }
     }
 
-    /// Goes on to a line of its own.
+    /// Starts a new line.
     fn line(&mut self) {
         self.line_from(1);
     }
 
-    /// The same from that place of [`LINE`] on, which has a comma in front.
+    /// Starts a new line with the part of [`LINE`] from `begin` on; its beginning is a comma.
     fn line_from(&mut self, begin: usize) {
         let end = 2 + self.depth * INDENT;
         match LINE.get(begin..end) {
@@ -95,7 +95,7 @@ impl Layout {
         }
     }
 
-    /// Goes on to a field, up to its value. Its key is a name of the code, which stands in JSON as it is.
+    /// Starts a field, up to its value. The key is an identifier of the code, which needs no escapes.
     #[inline]
     pub(super) fn key(&mut self, is_first: bool, key: &'static str) {
         debug_assert!(is_plain(key.as_bytes()), "no name of a field: {key}");
@@ -110,7 +110,7 @@ impl Layout {
         self.text.extend_from_slice(b"\": ");
     }
 
-    /// Goes on to a key.
+    /// Starts a key.
     #[inline]
     pub(super) fn begin_key(&mut self, is_first: bool) {
         match (self.flat, is_first) {
@@ -150,7 +150,7 @@ impl Layout {
         }
     }
 
-    /// Writes a name of the code in quotes, which stands in JSON as it is.
+    /// Writes an identifier of the code in quotes; it needs no escapes.
     #[inline]
     pub(super) fn name(&mut self, name: &'static str) {
         debug_assert!(is_plain(name.as_bytes()), "not a name: {name}");
@@ -171,11 +171,10 @@ impl Layout {
         self.digits(number, 0, false);
     }
 
-    /// Writes a number as it is always written.
+    /// Writes a number in the format of `serde_json`.
     #[inline]
     pub(super) fn decimal(&mut self, number: f64) -> Result<(), Error> {
-        // Almost every decimal of a report has two places, and finding their digits takes a third of the
-        // time.
+        // Almost every decimal of a report has two places; the general conversion takes a third of the time.
         match hundredths(number) {
             Some(scaled) => {
                 self.digits(scaled.unsigned_abs(), 2, scaled < 0);
@@ -266,8 +265,8 @@ fn is_plain(text: &[u8]) -> bool {
     }
 }
 
-/// A mark in the highest bit of a byte if one of the eight needs an escape: a control character, a quote or a
-/// backslash. Above such a byte there may be further marks.
+/// Sets the highest bit of each byte that needs an escape: a control character, a quote or a backslash. Bytes above
+/// such a byte may be marked wrongly.
 #[inline]
 fn escaped(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(EACH * u64::from(limit)) & !word;

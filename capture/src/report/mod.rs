@@ -1,8 +1,7 @@
-//! The output of an analysis for people, spreadsheets and programs: one HTML page, rows of CSV, and JSON;
-//! pure.
+//! The output of an analysis for people, spreadsheets and programs: one HTML page, rows of CSV, and JSON. Without I/O.
 //!
-//! The page is one file without external requests. What it says of a call or a stream is written by the crate `report`,
-//! as the panel's pages of calls are.
+//! The page is one file without external requests. The crate `report` writes the description of each call and stream,
+//! as for the panel's call pages.
 
 mod anchor;
 mod call;

@@ -11,12 +11,12 @@ use super::file::{FilePart, Room};
 
 /// Builds one self-contained page from analyses.
 ///
-/// Calls are rendered as they come and dropped. *Bounds*: ten thousand rows, sections for the first 1,500
-/// calls and as many streams without signalling, those with a fault first; plots have as many points as 6 MB
-/// allow, 600 at most. Only this is in memory, however much was analysed.
+/// Calls are rendered as they arrive and then dropped. *Bounds*: ten thousand rows, and sections for the first 1,500
+/// calls and as many streams without signalling, faulty ones first. Plots have as many points as fit into 6 MB, at most
+/// 600 each. Memory is limited to this output, whatever the size of the captures.
 #[derive(Debug)]
 pub struct Page {
-    /// Captures that are still to come, including the open one.
+    /// The number of remaining captures, including the open one.
     files_left: usize,
     room: Room,
     open: Option<FilePart>,
@@ -87,5 +87,5 @@ const ROWS_MAX: usize = 10_000;
 const SECTIONS_MAX: usize = 1_500;
 /// The total size of all plots.
 const PLOT_BYTES_MAX: usize = 6_000_000;
-/// Where the packets were measured.
+/// A note on the place of the measurement.
 const MEASURED: &str = "Measured at the capture point: later loss and delay are not included.";

@@ -4,7 +4,7 @@ use sidetone_report::{Html, shown};
 
 use crate::{Head, RegistrationReport};
 
-/// Writes the table of registrations, those that were not accepted first; nothing where there are none.
+/// Writes the table of registrations, those that were not accepted first; writes nothing if there are none.
 pub(super) fn registrations(html: &mut Html, head: &Head) {
     let all = &head.registrations;
     if all.is_empty() {

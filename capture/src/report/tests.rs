@@ -16,7 +16,7 @@ fn html(analyses: Vec<Analysis>) -> String {
     String::from_utf8(page.finish(Vec::new()).unwrap()).unwrap()
 }
 
-/// Their rows.
+/// The rows of analyses.
 fn csv(analyses: Vec<Analysis>) -> String {
     let mut csv = Csv::new(Vec::new());
     for analysis in analyses {

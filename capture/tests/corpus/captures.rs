@@ -1,8 +1,7 @@
-//! Real captures, against what TShark says of them; skipped, loudly, where they are not at hand.
+//! Real captures, compared with TShark's results; skipped with a message where the captures are missing.
 //!
-//! The captures belong to others and stay outside of the repository (`SIDETONE_SHARED`, or `../shared`).
-//! What TShark measures differently by rule is in [`EXCEPTIONS`], each with its reason, and each is proved
-//! to be what the reason says.
+//! The captures belong to others and are not in the repository (`SIDETONE_SHARED`, or `../shared`). [`EXCEPTIONS`]
+//! lists where TShark measures by other rules, each with its reason, and each reason is verified.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -21,7 +20,7 @@ use sidetone_capture::{self as capture, Analysis, Outcome, StreamReport};
 use sidetone_media::pcap::{Content, Records, dissect};
 use sidetone_media::rtp::Packet;
 
-/// Streams that differ from TShark's account, with the general rule that makes them differ.
+/// Streams that differ from TShark's result, with the rule that explains the difference.
 const EXCEPTIONS: [(&str, &str, Rule); 10] = [
     ("fs_milliwatt_long_pcmu", "0x61dff08b", Rule::PeakAtTheStart),
     ("nd_rtp", "0x00001646", Rule::TooShort),
@@ -35,14 +34,14 @@ const EXCEPTIONS: [(&str, &str, Rule); 10] = [
     ("wsh_SIP_DTMF2", "0x5711bf84", Rule::Gaps),
 ];
 
-/// Why an account may differ.
+/// The reason why a result may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// Digits or comfort noise interrupt the audio; TShark's next sample spans the interruption (media.md §2).
     Gaps,
-    /// The peak is among the first ten jitter samples, which are left out (media.md §4.4).
+    /// The peak is among the first ten jitter samples, which are excluded (media.md §4.4).
     PeakAtTheStart,
-    /// Nothing announces it, and it is too short to be judged (media.md §4.6): other traffic looks the same.
+    /// No SDP announces it, and it is too short to be judged (media.md §4.6): other traffic looks the same.
     TooShort,
 }
 
@@ -94,7 +93,7 @@ fn peak_jitter_is_tsharks() {
         }
         let analysis = corpus.analysis(file);
         let Some(stream) = find(&analysis, &row) else { continue };
-        // Fewer than 20 samples are not judged, and such a stream states no jitter.
+        // Fewer than 20 samples are not judged, so such a stream reports no jitter.
         let Some(ours) = stream.jitter_ms.map(|jitter| jitter.as_f64()) else {
             assert!(stream.packets < 40, "{file} {ssrc}: no jitter");
             continue;
@@ -136,7 +135,7 @@ fn other_traffic_holds_no_call_and_no_stream() {
     }
 }
 
-/// A filter such as `port 5060` leaves no audio that could be missed.
+/// With a filter such as `port 5060` no audio can be missing.
 #[test]
 fn no_call_is_accused_by_a_capture_of_signalling_alone() {
     let Some(corpus) = Corpus::open() else { return };
@@ -171,7 +170,7 @@ fn no_call_is_accused_by_a_capture_of_signalling_alone() {
     assert!(answered >= 95 && refused >= 1_000, "{answered} answered, {refused} not");
 }
 
-/// A capture of registrations alone says what came of them.
+/// A capture that contains only registrations lists their results.
 #[test]
 fn registrations_are_listed_with_their_final_status() {
     let Some(corpus) = Corpus::open() else { return };
@@ -194,7 +193,7 @@ fn no_stream_is_invented_where_tshark_looked_for_them() {
     let Some(corpus) = Corpus::open() else { return };
     let rows = corpus.table("streams_rfc3550.tsv");
     for (file, category) in &corpus.categories {
-        // Where there is SIP, TShark was asked for announced streams only.
+        // For captures with SIP, TShark was queried for announced streams only.
         if category == "rtp-only" || category == "srtp-webrtc" {
             let known: BTreeSet<&str> =
                 rows.iter().filter(|row| row["file"] == *file).map(|row| row["ssrc"].as_str()).collect();
@@ -278,7 +277,7 @@ fn digits_are_counted_as_tshark_counts_them() {
     assert!(compared >= 2, "only {compared} streams with digits were compared");
 }
 
-/// RFC 3550 §A.8 in floating point over all packets of an SSRC: the peak, and the peak behind ten samples.
+/// RFC 3550 §A.8 in floating point over all packets of an SSRC: the peak, and the peak after ten samples.
 fn oracle(path: &Path, ssrc: &str) -> (f64, f64) {
     let wanted = u32::from_str_radix(ssrc.trim_start_matches("0x"), 16).unwrap();
     let bytes = fs::read(path).unwrap();
@@ -304,7 +303,7 @@ fn oracle(path: &Path, ssrc: &str) -> (f64, f64) {
 }
 
 fn exception(file: &str, ssrc: &str) -> Option<Rule> {
-    // A capture that was derived from another keeps the other's exceptions.
+    // A derived capture keeps the exceptions of its original.
     let origin = if file == "dv_trunc_midrecord_dtmf2" { "wsh_SIP_DTMF2" } else { file };
     EXCEPTIONS.iter().find(|(name, known, _)| *name == origin && *known == ssrc).map(|(_, _, rule)| *rule)
 }
@@ -328,7 +327,7 @@ fn seconds(text: &str) -> f64 {
 
 type Row = BTreeMap<String, String>;
 
-/// The captures and what is known of them.
+/// The captures and the expected data about them.
 struct Corpus {
     folder: PathBuf,
     categories: BTreeMap<String, String>,
@@ -351,7 +350,7 @@ impl Corpus {
         Some(Corpus { categories: categories.collect(), ..corpus })
     }
 
-    /// Neither damaged nor other traffic: TShark's account can be compared.
+    /// Whether the file is neither damaged nor other traffic, so that TShark's result can be compared.
     fn is_sound(&self, file: &str) -> bool {
         let category = self.categories.get(file).map_or("", String::as_str);
         !matches!(category, "corrupt" | "negative") && !file.contains("fuzz")

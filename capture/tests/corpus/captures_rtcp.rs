@@ -1,4 +1,4 @@
-//! RTCP of real captures, against what TShark says of it; skipped, loudly, where they are not at hand.
+//! RTCP of real captures, compared with TShark's results; skipped with a message where the captures are missing.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -35,7 +35,7 @@ fn rows(folder: &Path) -> Vec<Row> {
     lines.map(|fields| names.iter().cloned().zip(fields).collect()).collect()
 }
 
-/// What one datagram says, in TShark's columns.
+/// The content of one datagram, in TShark's columns.
 fn columns(datagram: &[u8]) -> Vec<(&'static str, String)> {
     let mut values: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     let mut add = |name, value: u32| values.entry(name).or_default().push(value.to_string());
@@ -69,7 +69,7 @@ fn reports_read_as_tshark_reads_them() {
     let mut files: Vec<&str> = rows.iter().map(|row| row["file"].as_str()).collect();
     files.dedup();
     for file in files {
-        // Corrupted on purpose: its one datagram is no RTCP.
+        // Corrupted on purpose: its one datagram is not RTCP.
         if file.starts_with("dv_fuzz") {
             continue;
         }
@@ -113,7 +113,7 @@ fn streams_have_what_their_reports_count() {
         let Some(row) = last.iter().rfind(of_it) else { continue };
         let counted: u64 = row["pkt_count"].split(',').next().unwrap().parse().unwrap();
         assert_eq!(rtcp.sr_packets, Some(counted), "{} {}", stream.src, stream.ssrc);
-        // What the sender counts is what came: nothing was lost here.
+        // The sender's packet count equals the captured packets: nothing was lost here.
         assert!(rtcp.sr_missing.is_some_and(|missing| missing <= 5), "{rtcp:?} {}", stream.ssrc);
         found += 1;
     }

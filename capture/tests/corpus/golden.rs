@@ -1,4 +1,4 @@
-//! The golden captures: each is read and gives the answer that its index promises.
+//! The golden captures: reading each gives the result in its index.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -102,7 +102,7 @@ fn the_page_about_them_names_every_golden_capture() {
     }
 }
 
-/// The caller's leg of a capture as a live leg is told it: datagram by datagram, and what SDP settled.
+/// The caller's leg of a capture, fed like a live leg: datagram by datagram, with the settled SDP.
 struct Live {
     session: Session,
     offer: Option<SessionDescription>,
@@ -176,7 +176,7 @@ fn a_live_leg_gives_the_same_answer() {
     }
 }
 
-/// A call's leg takes what was agreed on, its stream what there is: the numbers of both are the same.
+/// A call's leg counts the packets that SDP settled, its stream counts all packets: here both counts are equal.
 #[test]
 fn a_call_loses_what_its_only_stream_loses() {
     let mut compared = 0;
@@ -197,15 +197,15 @@ fn a_call_loses_what_its_only_stream_loses() {
     assert!(compared >= 25, "only {compared} calls have one stream of the caller");
 }
 
-/// What TShark says of a stream.
+/// TShark's figures of a stream.
 struct Theirs {
     packets: u64,
-    /// The mean time between packets, which releases before 4 do not tell, and the peak of the jitter.
+    /// The mean time between packets, which releases before 4 do not report, and the peak jitter.
     mean_delta_ms: Option<f64>,
     max_jitter_ms: f64,
 }
 
-/// The streams of a capture by source, destination and SSRC; `None` where there is no TShark and none must be.
+/// The streams of a capture by source, destination and SSRC; `None` where TShark is missing and not required.
 fn seen_by_tshark(path: &Path) -> Option<BTreeMap<(SocketAddr, SocketAddr, String), Theirs>> {
     let run = Command::new("tshark")
         .args(["--enable-heuristic", "rtp_udp", "-q", "-z", "rtp,streams", "-r"])
@@ -243,12 +243,12 @@ fn key(stream: &StreamReport) -> (SocketAddr, SocketAddr, String) {
     (stream.src.parse().unwrap(), stream.dst.parse().unwrap(), stream.ssrc.to_lowercase())
 }
 
-/// TShark takes its figures from all packets alike: they are ours where these are of one kind, each once and without
-/// a pause or a break in their numbers.
+/// Whether TShark's figures must equal ours. It counts all packets alike, so they must be of one kind, each captured
+/// once, without a pause or a gap in their sequence numbers.
 fn is_plain(stream: &StreamReport) -> bool {
     let figures = &stream.report.figures;
     let counters = &stream.report.counters;
-    // TShark knows no clock that is inferred, and times what has no payload.
+    // TShark knows no inferred clock, and it times packets without payload.
     let unknown = u64::from(stream.clock_rate_inferred) + counters.empty + counters.payload_type;
     let others =
         unknown + figures.comfort_noise + figures.events + figures.duplicates + figures.timestamp_resets;
@@ -274,7 +274,7 @@ fn tshark_sees_the_same_packets_and_plain_streams_as_we_do() {
                 panic!("{name}: unknown to TShark");
             };
             let (figures, counters) = (&stream.report.figures, &stream.report.counters);
-            // It counts copies, packets without payload, and the first of two that confirm a jump.
+            // TShark counts copies, packets without payload, and the first of two packets that confirm a jump.
             let others = figures.duplicates + counters.empty + figures.sequence_jumps;
             assert_eq!(theirs.packets, stream.packets + others, "{name}");
             let (Some(jitter), Some(interval)) = (stream.jitter_ms, stream.mean_interval_ms) else {

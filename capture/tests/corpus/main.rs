@@ -1,4 +1,4 @@
-//! Whole captures: the golden ones, those of others, and one call in everything that captures are made of.
+//! Whole captures: the golden ones, foreign ones, and one call in every format and encapsulation.
 
 mod captures;
 mod captures_rtcp;

@@ -14,11 +14,11 @@ pub struct SharedContact {
     pub node: NodeId,
     /// The contact.
     pub contact: String,
-    /// The user of the Route by which the node reaches the phone (RFC 5626 §5.2).
+    /// The user part of the Route by which the node reaches the phone (RFC 5626 §5.2).
     pub token: String,
     /// The source of the REGISTER.
     pub source: SocketAddr,
-    /// Its transport: `UDP`, `TCP`, `TLS`, `WS` or `WSS`.
+    /// The transport of the REGISTER: `UDP`, `TCP`, `TLS`, `WS` or `WSS`.
     pub transport: String,
     /// The routes between the node and the phone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -35,15 +35,15 @@ pub struct SharedContact {
     /// The User-Agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// The last REGISTER, by the clock of its node.
+    /// The time of the last REGISTER, by the clock of its node.
     pub registered_at: Timestamp,
-    /// When it ends.
+    /// The time at which the binding expires.
     pub expires_at: Timestamp,
 }
 
 impl SharedContact {
-    /// As it is read again: an entry has times of whole milliseconds. One with more would never be equal to its entry, and be
-    /// written without end.
+    /// The contact as an entry stores it, with times in whole milliseconds. Finer times would never equal the stored
+    /// entry, and the entry would be rewritten forever.
     pub(super) fn into_stored(self) -> SharedContact {
         let stored = |time: Timestamp| Timestamp::from_micros(time.as_micros().div_euclid(1_000) * 1_000);
         SharedContact {
@@ -53,7 +53,7 @@ impl SharedContact {
         }
     }
 
-    /// Whether both are contacts of one device: the same instance and flow of it, or the same address.
+    /// Whether both are contacts of one device: same instance and `reg-id`, or same address.
     pub(super) fn is_same_device(&self, other: &SharedContact) -> bool {
         let same_instance = self.instance.is_some() && self.instance == other.instance;
         (same_instance && self.reg_id == other.reg_id) || self.contact == other.contact
@@ -63,7 +63,7 @@ impl SharedContact {
 /// The entry of an extension: versioned JSON; unknown fields are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// [`Entry::FORMAT`].
+    /// The version of the format: [`Entry::FORMAT`].
     pub(super) v: u32,
     pub(super) contacts: Vec<SharedContact>,
 }
@@ -104,5 +104,5 @@ impl fmt::Display for BindingKey {
     }
 }
 
-/// The longest entry: more than any extension needs, and less than a message of NATS may have.
+/// The maximum size of an entry: more than any extension needs, and below the message limit of NATS.
 pub(super) const ENTRY_BYTES_MAX: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! The bindings that one node shares with the others, as a machine: what it writes, reads and tells its switch.
+//! State machine of the bindings that one node shares with the others: what it writes, reads and reports to its switch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,32 +12,32 @@ use crate::bindings::entry::{BindingKey, ENTRY_BYTES_MAX, Entry, SharedContact};
 pub enum Input {
     /// The contacts that an extension has at this node now, and how many it may have at all nodes together.
     Own(BindingKey, Vec<SharedContact>, usize),
-    /// An entry as it is in the store, with its revision; an empty value is a deletion.
+    /// An entry as stored, with its revision; an empty value is a deletion.
     Seen(BindingKey, u64, Vec<u8>),
     /// The entry of a key is not in the store.
     Absent(BindingKey),
-    /// The reader begins again from the beginning; nothing is under way any more.
+    /// The reader restarts from the first entry; no operation is in progress any more.
     Reopened,
-    /// Every entry that was stored when the reader began has been seen.
+    /// The reader has delivered every entry that was stored when it started.
     Replayed,
-    /// A write has this revision.
+    /// A write succeeded with this revision.
     Written(BindingKey, u64),
-    /// A write was refused, because the entry has another revision: read it, and feed it.
+    /// A write was refused because the entry has another revision: read the entry and feed it.
     Conflict(BindingKey),
-    /// A write has no result: it is made again after [`Input::Retry`].
+    /// A write has no result; it is repeated after [`Input::Retry`].
     Failed(BindingKey),
-    /// Try again what failed.
+    /// Retry the failed operations.
     Retry,
 }
 
 /// Actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Write an entry if the stored one has this revision; 0: if there is none.
+    /// Write an entry if the stored one has this revision; 0: if no entry is stored.
     Write(BindingKey, Vec<u8>, u64),
     /// Read an entry.
     Read(BindingKey),
-    /// The contacts at other nodes have changed; those contacts of this node are displaced.
+    /// The contacts at other nodes have changed; the listed contacts of this node are displaced.
     Changed(BindingKey, Vec<String>),
 }
 
@@ -53,18 +53,18 @@ pub struct SharedBindings {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The contacts of this node, each with whether a REGISTER of it waits to be written.
+    /// The contacts of this node, each with a flag: its REGISTER is not written yet.
     own: Vec<(SharedContact, bool)>,
     bindings_max: usize,
-    /// The entry as it was seen last.
+    /// The entry as last seen.
     seen: Vec<SharedContact>,
     revision: u64,
-    /// The pass of the reader that has seen it.
+    /// The pass of the reader that last saw the entry.
     generation: u64,
     under_way: Option<Work>,
 }
 
-/// What is under way with the store.
+/// The operation in progress on the store.
 #[derive(Debug)]
 enum Work {
     Reading,
@@ -72,7 +72,7 @@ enum Work {
 }
 
 impl SharedBindings {
-    /// Nothing is known yet; `node` is this one.
+    /// Without entries; `node` is this node.
     pub fn new(node: NodeId) -> Self {
         SharedBindings {
             node,
@@ -91,7 +91,7 @@ impl SharedBindings {
             Input::Absent(key) => self.absent(now, key),
             Input::Reopened => {
                 self.generation += 1;
-                // A store that has lost its memory counts from the beginning.
+                // A store that lost its memory restarts its revisions.
                 for state in self.entries.values_mut() {
                     (state.revision, state.under_way) = (0, None);
                 }
@@ -104,7 +104,7 @@ impl SharedBindings {
                 self.failed.insert(key);
             }
             Input::Retry => {
-                // A write may have been carried out, so that the entry is read first.
+                // The write may have succeeded, so the entry is read first.
                 for key in std::mem::take(&mut self.failed) {
                     self.read(key);
                 }
@@ -129,7 +129,7 @@ impl SharedBindings {
         self.entries.iter().filter(move |(_, state)| has(state)).map(|(key, _)| *key)
     }
 
-    /// The number of entries, those without valid contacts among them until they are swept.
+    /// The number of entries, including entries without valid contacts that are not swept yet.
     pub fn known(&self) -> usize {
         self.entries.len()
     }
@@ -175,7 +175,7 @@ impl SharedBindings {
             [] => Some(Vec::new()),
             value => Entry::read(value),
         };
-        // An entry of a later version is left alone.
+        // An entry of a later version is ignored.
         let Some(contacts) = contacts else { return };
         let state = self.entries.entry(key).or_default();
         state.generation = generation;
@@ -200,12 +200,12 @@ impl SharedBindings {
         let Some(state) = self.entries.get_mut(&key) else { return };
         state.revision = 0;
         state.under_way = None;
-        // The other nodes write their contacts again; until then those that were seen are used.
+        // The other nodes write their contacts again; until then the last seen ones are used.
         state.seen.retain(|contact| contact.node != self.node);
         self.write(now, key);
     }
 
-    /// What the reader has not seen is not in the store any more.
+    /// Removes the entries that the reader has not seen: the store no longer has them.
     fn replayed(&mut self, now: Timestamp) {
         let gone = self.entries.iter().filter(|(_, state)| state.generation < self.generation);
         let gone: Vec<BindingKey> = gone.map(|(key, _)| *key).collect();
@@ -223,7 +223,7 @@ impl SharedBindings {
         for (own, waits) in &mut state.own {
             *waits &= !written.contains(own);
         }
-        // The reader may have been faster, and may have seen what another node wrote since.
+        // The reader may already have seen this write, and a later one of another node.
         if revision > state.revision {
             if !others(&state.seen, self.node).eq(others(&written, self.node)) {
                 self.outputs.push_back(Output::Changed(key, Vec::new()));
@@ -233,7 +233,7 @@ impl SharedBindings {
         self.write(now, key);
     }
 
-    /// Writes the entry of a key, unless it is as it should be or work on it is under way.
+    /// Writes the entry of a key, unless it is up to date or an operation on it is in progress.
     fn write(&mut self, now: Timestamp, key: BindingKey) {
         let node = self.node;
         let Some(state) = self.entries.get_mut(&key).filter(|state| state.under_way.is_none()) else {
@@ -244,13 +244,13 @@ impl SharedBindings {
             state.own.retain(|(own, _)| !displaced.contains(&own.contact));
             self.outputs.push_back(Output::Changed(key, displaced));
         }
-        // Contacts of others that have ended alone are no reason to write.
+        // Expired contacts of other nodes alone are no reason to write.
         let is_written = own(&contacts, node).eq(own(&state.seen, node));
         if is_written {
             return;
         }
         let entry = Entry { v: Entry::FORMAT, contacts };
-        // Its fields are numbers and texts, which JSON can always express.
+        // Cannot fail: the fields are numbers and strings.
         let value = serde_json::to_vec(&entry).unwrap_or_default();
         if value.len() <= ENTRY_BYTES_MAX {
             state.under_way = Some(Work::Writing(entry.contacts));
@@ -260,7 +260,7 @@ impl SharedBindings {
 }
 
 impl State {
-    /// The entry as it should be, and the contacts of this node that have no place in it.
+    /// The entry as it should be, and the contacts of this node that it displaces.
     fn merged(&self, now: Timestamp, node: NodeId) -> (Vec<SharedContact>, Vec<String>) {
         let mut displaced = Vec::new();
         let mut contacts: Vec<(&SharedContact, bool)> =
@@ -269,7 +269,7 @@ impl State {
             let is_twin =
                 |(other, _): &(&SharedContact, bool)| other.node != node && other.is_same_device(contact);
             if *waits {
-                // The device registered here after what is stored.
+                // The device registered here after the stored contact.
                 contacts.retain(|other| !is_twin(other));
             } else if contacts.iter().any(is_twin) {
                 displaced.push(contact.contact.clone());

@@ -1,4 +1,5 @@
-//! Nodes that share bindings over a store which loses, delays and refuses: what holds when all is delivered again.
+//! Nodes that share bindings over a store that loses, delays and refuses operations: invariants once everything is
+//! delivered again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +23,7 @@ fn key() -> BindingKey {
     BindingKey { organisation: OrganisationId(id), extension: ExtensionId(id) }
 }
 
-/// The contact of a device; some name their instance and some are known by their address alone.
+/// The contact of a device. Some devices have an instance; the others are identified by address only.
 fn contact(at: usize, device: usize, moment: i64) -> SharedContact {
     let instance = (device > 0).then(|| format!("<urn:uuid:{device}>"));
     SharedContact {
@@ -54,15 +55,15 @@ struct World {
     rng: StdRng,
     store: Store,
     nodes: Vec<SharedBindings>,
-    /// What each node's registrar has.
+    /// The contacts that the registrar of each node holds.
     own: Vec<Vec<SharedContact>>,
-    /// What the reader of each node has not delivered yet.
+    /// Changes that the reader of each node has not delivered yet.
     unread: Vec<VecDeque<(u64, Vec<u8>)>>,
-    /// Operations on their way to the store, and their results on the way back.
+    /// Operations in transit to the store, and their results in transit back.
     to_store: Vec<VecDeque<Output>>,
     results: Vec<VecDeque<Input>>,
     moment: i64,
-    /// Where each device registered last.
+    /// The node where each device registered last.
     last: BTreeMap<usize, usize>,
 }
 
@@ -109,7 +110,7 @@ impl World {
         self.feed(at, Input::Own(key(), self.own[at].clone(), 10));
     }
 
-    /// The store takes the next operation of a node; the result may be lost.
+    /// The store executes the next operation of a node; the result may be lost.
     fn operate(&mut self, at: usize, loses: bool) {
         let Some(work) = self.to_store[at].pop_front() else { return };
         if loses && self.rng.random_bool(0.5) {
@@ -146,7 +147,7 @@ impl World {
         }
     }
 
-    /// The reader of a node begins again: what was not delivered is skipped for the last value.
+    /// The reader of a node restarts: undelivered changes are replaced by the last value of each key.
     fn reopen(&mut self, at: usize) {
         self.unread[at].clear();
         self.feed(at, Input::Reopened);
@@ -291,7 +292,7 @@ fn unreadable_entries_are_left_alone() {
     }
 }
 
-/// Entries have whole milliseconds, and the clock has microseconds.
+/// Entries have whole milliseconds; the clock has microseconds.
 #[test]
 fn an_entry_is_written_once_whatever_the_clock_shows() {
     let now = Timestamp::from_micros(2_000_001);

@@ -33,7 +33,7 @@ impl fmt::Display for RoomKey {
     }
 }
 
-/// Who owns a room, as a node knows it. The fence grows with each owner: an action for an earlier one is refused.
+/// The owner of a room, as a node knows it. The fence grows with each owner: an action for an earlier owner is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// This node.
@@ -41,7 +41,7 @@ pub enum Owner {
         /// The fence.
         fence: u64,
     },
-    /// No node: its owner is gone without leaving it.
+    /// No node: the lease of the owner ran out without a release.
     Lost,
     /// Another node.
     There {
@@ -61,10 +61,10 @@ pub(super) struct Entry {
     pub(super) v: u32,
     pub(super) node: NodeId,
     pub(super) run: RunId,
-    /// The revision of the first entry of this owner; that one has none.
+    /// The revision of this owner's first entry; `None` in that first entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fence: Option<u64>,
-    /// Whether the owner before has written it, so that this node may own the room.
+    /// Whether the previous owner wrote this entry to hand the room over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) granted: bool,
 }
@@ -78,7 +78,7 @@ impl Entry {
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
-        // Its fields are numbers and texts, which JSON can always express.
+        // Cannot fail: the fields are numbers and strings.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The leases as one node sees them, as a machine.
+//! State machine of the room leases as one node sees them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,23 +11,24 @@ use crate::membership::RunId;
 /// Events.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A caller at this node waits for the room, or it is live here; repeated while that is so.
+    /// A caller at this node waits for the room, or the room is live here; repeated while that holds.
     Wanted(RoomKey),
-    /// The room is not live here any more.
+    /// The room is no longer live here.
     Closed(RoomKey),
-    /// Hand a room that this node owns over to this run of another one.
+    /// Hand a room that this node owns over to this run of another node.
     HandOver(RoomKey, NodeId, RunId),
-    /// An entry was written, with this revision; an empty value says that its owner has left.
+    /// An entry was written, with this revision; an empty value is a release by its owner.
     Seen(RoomKey, u64, Vec<u8>),
     /// The result of an operation.
     Done(RoomKey, OperationId, Outcome),
-    /// The connection to the store is new. What was under way has no result, and the store may have lost its memory.
+    /// The connection to the store was re-established. Operations in progress have no result, and the store may have
+    /// lost its memory.
     Reopened,
-    /// The time of [`RoomLeases::next_timeout`] has come.
+    /// The time of [`RoomLeases::next_timeout`] has been reached.
     Timeout,
 }
 
-/// Identifies an operation: a late result of an earlier one is of no consequence.
+/// Identifies an operation, so that a late result of an earlier one is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationId(u64);
 
@@ -38,22 +39,22 @@ pub enum Outcome {
     Absent,
     /// A write was refused, because the entry has another revision.
     Conflict,
-    /// There is none.
+    /// The operation has no result.
     Failed,
     /// A read found an entry with this revision.
     Found(u64, Vec<u8>),
-    /// A write has this revision.
+    /// A write succeeded with this revision.
     Written(u64),
 }
 
 /// Actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Write an entry if the stored one has this revision; 0: if there is none.
+    /// Write an entry if the stored one has this revision; 0: if no entry is stored.
     Write(RoomKey, OperationId, Vec<u8>, u64),
     /// Read an entry.
     Read(RoomKey, OperationId),
-    /// Who owns a room has changed. A node that owned it and does not any more must end it at once.
+    /// The owner of a room has changed. A node that no longer owns it must end the room immediately.
     Owner(RoomKey, Owner),
 }
 
@@ -63,7 +64,7 @@ pub struct RoomLeases {
     node: NodeId,
     run: RunId,
     rooms: BTreeMap<RoomKey, State>,
-    /// No room is claimed before: owners whose entries the store has lost write them again until then.
+    /// Rooms are claimed from this time on. Until then, owners whose entries the store lost write them again.
     claims_from: Option<Instant>,
     last_operation: u64,
     outputs: VecDeque<Output>,
@@ -72,27 +73,27 @@ pub struct RoomLeases {
 #[derive(Debug)]
 struct State {
     lease: Lease,
-    /// Until when the last [`Input::Wanted`] counts.
+    /// The time until which the last [`Input::Wanted`] counts.
     wanted_until: Option<Instant>,
-    /// The operation that is under way, and when it was sent.
+    /// The operation in progress, and when it was sent.
     under_way: Option<(OperationId, Instant)>,
-    /// The revision of an entry whose owner has left, by which the room is claimed; 0 if there is none.
+    /// The revision of the released entry, which a claim replaces; 0 without an entry.
     vacant: u64,
-    /// The latest revision that is known: what is delivered late counts for nothing.
+    /// The latest known revision; older ones are ignored.
     latest: u64,
-    /// Whether the last owner is gone without leaving the room.
+    /// Whether the lease of the last owner ran out without a release.
     is_lost: bool,
-    /// Whether the operation that is under way claims the room.
+    /// Whether the operation in progress claims the room.
     claims: bool,
-    /// Whether the lease is renewed before its time.
+    /// Whether to renew the lease before its time.
     renews_now: bool,
-    /// The node that the room is handed over to when the operation that is under way has its result.
+    /// The node to hand the room over to once the operation in progress has its result.
     gives: Option<(NodeId, RunId)>,
-    /// Until when the room is not claimed, because this node has handed it over.
+    /// The time until which this node does not claim the room, because it handed the room over.
     given_until: Option<Instant>,
-    /// The fence of the owner that this node becomes, because the one before has handed the room over.
+    /// The fence to use when this node takes over a room that was handed to it.
     granted: Option<u64>,
-    /// When a failed operation is tried again.
+    /// The time of the retry after a failed operation.
     again: Option<Instant>,
 }
 
@@ -115,7 +116,7 @@ impl State {
 }
 
 impl RoomLeases {
-    /// No room is known; `run` is this run of the node.
+    /// Without rooms; `run` is this run of the node.
     pub fn new(node: NodeId, run: RunId) -> Self {
         RoomLeases {
             node,
@@ -162,7 +163,7 @@ impl RoomLeases {
             }
             Input::Reopened => {
                 self.claims_from = Some(now + LEASE);
-                // A store that has lost its memory counts from the beginning.
+                // A store that lost its memory restarts its revisions.
                 for state in self.rooms.values_mut() {
                     (state.under_way, state.latest, state.granted) = (None, 0, None);
                 }
@@ -172,7 +173,7 @@ impl RoomLeases {
         }
     }
 
-    /// Does what every room needs now.
+    /// Performs the pending actions of every room.
     fn all(&mut self, now: Instant) {
         let keys: Vec<RoomKey> = self.rooms.keys().copied().collect();
         for key in keys {
@@ -209,7 +210,7 @@ impl RoomLeases {
         self.rooms.values().filter_map(of).min()
     }
 
-    /// Who owns a room.
+    /// The owner of a room.
     pub fn owner(&self, key: RoomKey) -> Owner {
         self.rooms.get(&key).map_or(Owner::Unowned, State::owner)
     }
@@ -261,7 +262,7 @@ impl RoomLeases {
         }
     }
 
-    /// Gives up a lease that has run out, and forgets an owner that has not renewed.
+    /// Gives up a lease of this node that has run out, and forgets another owner that has not renewed.
     fn expire(&mut self, now: Instant, key: RoomKey) {
         let is_over = match self.rooms.get(&key).map(|state| state.lease) {
             Some(Lease::Here { until, .. }) => until <= now,
@@ -304,7 +305,7 @@ impl RoomLeases {
             }
             return;
         }
-        // One that cannot be read is that of a later version, and is left to run out.
+        // An entry that cannot be read is of a later version and is left to expire.
         let Some(entry) = Entry::read(value) else { return };
         let fence = entry.fence.unwrap_or(revision);
         let is_own = entry.node == node && entry.run == run;
@@ -313,13 +314,13 @@ impl RoomLeases {
         }
         if is_own && entry.granted && !matches!(lease, Lease::Here { .. }) {
             state.granted = Some(fence);
-            // This node owns the room when its own write is taken.
+            // This node owns the room once its own write succeeds.
             (state.vacant, state.again) = (revision, None);
             state.wanted_until = state.wanted_until.max(Some(now + WANTED_FOR));
             return self.set(key, Lease::Free);
         }
         match lease {
-            // A write of ours whose result is not known yet; the lease is not longer for it.
+            // A write of this node whose result is still pending; it does not extend the lease.
             Lease::Here { sent, until, fence: own, revision: last } if is_own => {
                 let revision = last.max(revision);
                 self.set(key, Lease::Here { fence: own, revision, sent, until });
@@ -327,7 +328,7 @@ impl RoomLeases {
             Lease::Here { revision: last, .. } if revision < last => {}
             // The result of a claim follows.
             Lease::Free if is_own && is_busy => {}
-            // An entry of our own that we do not hold is left to run out.
+            // An entry of this run without a lease here is left to expire.
             _ => self.set(key, Lease::There { node: entry.node, fence, heard: now }),
         }
     }
@@ -336,7 +337,7 @@ impl RoomLeases {
         let state = self.state(key);
         state.vacant = 0;
         match &mut state.lease {
-            // The store has lost it; it is written again while it is valid.
+            // The store has lost the entry; it is written again while the lease is valid.
             Lease::Here { revision, .. } => {
                 *revision = 0;
                 state.renews_now = true;
@@ -350,14 +351,14 @@ impl RoomLeases {
         let until = sent + LEASE - MARGIN;
         let state = self.state(key);
         if revision < state.latest {
-            // What was seen meanwhile is later.
+            // A later revision was seen in the meantime.
             return;
         }
         state.latest = revision;
         let fence = match state.lease {
             Lease::Here { fence, .. } => fence,
             Lease::There { .. } | Lease::Free if state.claims => state.granted.take().unwrap_or(revision),
-            // The lease has run out since.
+            // The lease has run out in the meantime.
             Lease::There { .. } | Lease::Free => return,
         };
         if until > now {
@@ -365,7 +366,7 @@ impl RoomLeases {
         }
     }
 
-    /// Does what a room needs now.
+    /// Performs the pending action of a room.
     fn work(&mut self, now: Instant, key: RoomKey) {
         let Some(state) = self.rooms.get_mut(&key) else { return };
         let is_wanted = state.wanted_until.is_some_and(|until| until > now);
@@ -396,13 +397,14 @@ impl RoomLeases {
         let state = self.state(key);
         (state.claims, state.renews_now, state.again) = (is_claim, false, None);
         if is_leaving {
-            // Its result is of no consequence.
+            // Its result is ignored.
             state.under_way = None;
             self.set(key, Lease::Free);
         }
     }
 
-    /// Writes the entry by which another node owns the room. This one owns it no longer, whatever becomes of the write.
+    /// Writes the entry that makes another node the owner. This node gives up ownership whether or not the write
+    /// succeeds.
     fn give(&mut self, now: Instant, key: RoomKey, revision: u64, (node, run): (NodeId, RunId)) {
         let id = self.begin(now, key);
         let entry = Entry { v: Entry::FORMAT, node, run, fence: None, granted: true };
@@ -425,13 +427,13 @@ impl RoomLeases {
     }
 }
 
-/// How long an entry is kept by the store after it was written.
+/// How long the store keeps an entry after it was written.
 pub const LEASE: Duration = Duration::from_secs(3);
-/// How long before that the owner ends the room.
+/// The owner ends the room this long before [`LEASE`] is over.
 const MARGIN: Duration = Duration::from_millis(300);
 const RENEW_AFTER: Duration = Duration::from_millis(700);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// How long a node does not claim a room that it has handed over: it sees the entry of the next owner before.
+/// How long a node does not claim a room that it handed over; the entry of the next owner arrives within this time.
 const GIVEN_FOR: Duration = Duration::from_secs(1);
-/// How long an [`Input::Wanted`] counts without being repeated.
+/// How long an [`Input::Wanted`] counts unless it is repeated.
 const WANTED_FOR: Duration = Duration::from_secs(2);

@@ -1,9 +1,9 @@
 //! Leases of live rooms: a room has one owner among the nodes, or none.
 //!
-//! The store forgets an entry three seconds after it was written, by its own clock, so that no clocks of nodes are
-//! compared: a node that writes an entry where there is none owns the room until three seconds after it *sent* the last
-//! write that succeeded, by its own monotonic clock, which is never later. The owner renews every 0.7 s by
-//! compare-and-set. One that cannot, because it is cut off from the store, ends the room before another node may take it.
+//! The store deletes an entry three seconds after it was written, by its own clock, so clocks of nodes are never
+//! compared. A node that writes an entry where there is none owns the room until three seconds after it *sent* its last
+//! successful write, by its own monotonic clock; that is never later than the deletion. The owner renews every 0.7 s by
+//! compare-and-set. An owner that is cut off from the store ends the room before another node can claim it.
 
 mod entry;
 mod machine;

@@ -1,4 +1,4 @@
-//! Nodes, and a store that forgets: over partitions, losses, delays and restarts no room has two owners at any time.
+//! Nodes and a store whose entries expire: under partitions, losses, delays and restarts no room ever has two owners.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::membership::RunId;
 
 const NODES: usize = 3;
 const STEP: Duration = Duration::from_millis(20);
-/// After this time a client of the store gives up.
+/// A client of the store gives up after this time.
 const GIVES_UP: Duration = Duration::from_secs(2);
 
 fn key() -> RoomKey {
@@ -30,14 +30,14 @@ fn id(at: usize) -> Uuid {
     Uuid::from_u128(at as u128 + 1)
 }
 
-/// The only entry, when it was written, and the last revision.
+/// The only entry, the time it was written, and the last revision.
 #[derive(Default)]
 struct Store {
     entry: Option<(u64, Vec<u8>, Instant)>,
     last: u64,
 }
 
-/// A message on its way to the store or back, and when it arrives.
+/// A message in transit to or from the store, and its arrival time.
 enum Message {
     Operation(Instant, usize, Operation),
     Result(Instant, usize, OperationId, Outcome),
@@ -55,12 +55,12 @@ struct World {
     store: Store,
     nodes: Vec<RoomLeases>,
     wants: [bool; NODES],
-    /// Nodes that the store cannot be reached from.
+    /// Nodes that are cut off from the store.
     is_cut: [bool; NODES],
     loses: f64,
     delay_ms_max: u64,
     wire: Vec<Message>,
-    /// Operations without a result yet, and when each is given up.
+    /// Operations without a result, and the time at which each is given up.
     open: Vec<(Instant, usize, OperationId)>,
     fences: Vec<u64>,
     owned: u32,
@@ -103,7 +103,7 @@ impl World {
         self.check();
     }
 
-    /// The law: one owner at most, whatever the others believe.
+    /// The invariant: at most one owner, whatever the other nodes believe.
     fn check(&self) {
         let owners: Vec<usize> =
             (0..NODES).filter(|at| matches!(self.nodes[*at].owner(key()), Owner::Here { .. })).collect();
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// The store restarts with an empty memory: what was on its way is lost, and every node connects anew.
+    /// The store restarts with an empty memory: messages in transit are lost, and every node reconnects.
     fn restart(&mut self) {
         self.store = Store::default();
         self.wire.clear();
@@ -334,12 +334,12 @@ fn another_node_has_the_room_within_the_lease_and_at_once_when_it_is_left() {
     for _ in 0..100 {
         world.step();
     }
-    // It is closed in order.
+    // The room is closed in order.
     world.wants[0] = false;
     world.feed(0, Input::Closed(key()));
     let took = until_owned(&mut world, 1);
     assert!(took < Duration::from_secs(1), "{took:?}");
-    // It dies.
+    // The owner dies.
     (world.is_cut[1], world.wants[1], world.wants[2]) = (true, false, true);
     let took = until_owned(&mut world, 2);
     assert!(took > Duration::from_secs(2) && took < Duration::from_secs(4), "{took:?}");

@@ -1,4 +1,4 @@
-//! The home of a limit: the member with the highest hash of itself and the limit's key.
+//! The home of a limit: the member with the highest hash of its own id and the limit's key.
 
 use sidetone_model::ids::NodeId;
 use sidetone_model::rendezvous::{SEED, home, mix};
@@ -11,24 +11,24 @@ use crate::membership::RunId;
 pub struct Member {
     /// The node.
     pub node: NodeId,
-    /// Its run: a node that was started again has forgotten what it counted.
+    /// Its run: a restarted node has lost its counts.
     pub run: RunId,
 }
 
 /// The members as one node sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Those that are up, this node among them, sorted.
+    /// Members that are up, including this node, sorted.
     up: Vec<Member>,
-    /// Those that are gone and may be cut off with live calls, sorted.
+    /// Nodes that are down, but may be cut off with live calls; sorted.
     absent: Vec<NodeId>,
-    /// How many there are with those that are gone or cut off, at least one.
+    /// The number of nodes that are up, down or cut off; at least one.
     known: u32,
     hash: u64,
 }
 
 impl Members {
-    /// Members that are up, and the number of all that have not left in order.
+    /// From the members that are up, and the number of all members that have not left in order.
     pub fn new(mut up: Vec<Member>, known: usize) -> Self {
         up.sort_unstable();
         up.dedup();
@@ -37,7 +37,7 @@ impl Members {
         Members { up, absent: Vec::new(), known, hash }
     }
 
-    /// The same with those that are gone, and may be cut off with live calls.
+    /// Adds the nodes that are down, but may be cut off with live calls.
     #[must_use]
     pub fn with_absent(mut self, absent: impl IntoIterator<Item = NodeId>) -> Self {
         let is_up = |node: &NodeId| self.up.iter().any(|member| member.node == *node);
@@ -47,23 +47,23 @@ impl Members {
         self
     }
 
-    /// Those that are up.
+    /// The members that are up.
     pub fn up(&self) -> &[Member] {
         &self.up
     }
 
-    /// Those that are gone and may be cut off with live calls.
+    /// The nodes that are down, but may be cut off with live calls.
     pub fn absent(&self) -> &[NodeId] {
         &self.absent
     }
 
-    /// Two nodes with the same members that are up have the same hash.
+    /// A hash of the members that are up; equal at two nodes that see the same ones.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// The part of a limit that one node may use by itself. The shares of all nodes together are the limit, and at most
-    /// one more for each node but one.
+    /// The part of a limit that one node may use on its own. The shares of all nodes add up to the limit, plus at most
+    /// one for each node but one.
     pub fn share(&self, limit: u32) -> u32 {
         limit.div_ceil(self.known.max(1))
     }
@@ -127,7 +127,7 @@ mod tests {
     fn shares_add_up_to_the_limit() {
         let three = members([1, 2, 3]);
         assert_eq!([0, 1, 3, 10].map(|limit| three.share(limit)), [0, 1, 1, 4]);
-        // One of the three is seen, and the others are cut off.
+        // One of the three members is seen; the others are cut off.
         assert_eq!(Members::new(three.up()[..1].to_vec(), 3).share(30), 10);
     }
 }

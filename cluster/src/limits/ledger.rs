@@ -1,4 +1,4 @@
-//! What the home of a limit knows: how many slots of each organisation every node holds.
+//! The ledger at the home of a limit: how many slots of each organisation every node holds.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::membership::RunId;
 
 /// The slots of the organisations whose home is this node.
 ///
-/// It grants nothing until every member that is up has reported what it holds, under the same view of the members: before
-/// that a slot could be granted twice.
+/// It grants nothing until every member that is up has reported its slots under the same view of the members. Before
+/// that, a slot could be granted twice.
 #[derive(Debug, Default)]
 pub struct SlotLedger {
     members: Members,
     /// The last report of each member.
     reported: BTreeMap<NodeId, Reported>,
     books: BTreeMap<OrganisationId, BTreeMap<NodeId, Slot>>,
-    /// What nodes held that have not reported since the members changed. Those of a node that is gone count as long as it may
-    /// be cut off with its calls.
+    /// Slots of nodes that have not reported since the members changed. Slots of a node that is down count as long as
+    /// it may be cut off with live calls.
     absent: BTreeMap<(OrganisationId, NodeId), u32>,
-    /// What the homes of other limits hold for themselves beyond their shares: this node would be the next home.
+    /// Slots that the homes of other limits hold beyond their shares; this node would be the next home.
     homes: BTreeMap<(OrganisationId, NodeId), AtHome>,
 }
 
@@ -42,13 +42,13 @@ struct Reported {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     held: u32,
-    /// The question that it is the answer to.
+    /// The sequence number of the question or report that set the slots.
     seq: u64,
 }
 
 impl SlotLedger {
-    /// The members have changed: what nodes hold that have ended is free, and all others report again. Those who saw the change
-    /// earlier have done so already.
+    /// Replaces the members. The slots of ended nodes are free, and all other members must report again, unless they
+    /// have already reported under the new view.
     pub fn replace_members(&mut self, members: Members) {
         let is_up = |node: &NodeId| members.up().iter().any(|member| member.node == *node);
         self.reported.retain(|node, _| is_up(node));
@@ -74,14 +74,14 @@ impl SlotLedger {
         self.replace_absent(members);
     }
 
-    /// Takes which of the nodes that are gone may live; the members that are up are the same.
+    /// Replaces the set of down nodes that may be alive; the members that are up are the same.
     pub fn replace_absent(&mut self, members: Members) {
         let is_up = |node: &NodeId| members.up().iter().any(|member| member.node == *node);
         self.absent.retain(|(_, node), _| members.absent().contains(node) || is_up(node));
         self.members = members;
     }
 
-    /// Notes what the home of a limit holds; returns whether it is known now.
+    /// Records the slots that the home of a limit holds; returns whether they were accepted.
     pub fn note_home(&mut self, slots: &HomeSlots) -> bool {
         let is_up = self.members.up().contains(&Member { node: slots.node, run: slots.run });
         let place = (slots.organisation, slots.node);
@@ -98,8 +98,8 @@ impl SlotLedger {
         true
     }
 
-    /// What nodes hold that are gone and may live, as far as this node knows. All members are notified, so that each may be the next
-    /// home.
+    /// The slots of nodes that are down and may be alive, as far as this node knows. They are sent to all members, so
+    /// that each can be the next home.
     pub fn absent(&self) -> Vec<HeldBy> {
         let gone = self.absent.iter().filter(|((_, node), _)| self.members.absent().contains(node));
         let held = gone.map(|((organisation, node), up)| {
@@ -109,14 +109,14 @@ impl SlotLedger {
         held.take(ABSENT_MAX).collect()
     }
 
-    /// Takes all that a member holds; returns whether it was taken. A report under another view counts when this node has
-    /// that view, too.
+    /// Records all slots that a member holds; returns whether the report was accepted. A report under another view
+    /// counts once this node has that view, too.
     pub fn report(&mut self, report: &Report) -> bool {
         if let Some(last) = self.reported.get(&report.node) {
             let is_late = last.run == report.run && report.seq <= last.seq;
             let of_node = |member: &&Member| member.node == report.node;
             let present = self.members.up().iter().find(of_node).map(|member| member.run);
-            // A run that has ended, as far as is known, or one that is not seen yet.
+            // The report is of an earlier run, or of a run that is not a member yet.
             let is_other = last.run != report.run && present == Some(last.run);
             if is_late || is_other {
                 return false;
@@ -125,7 +125,7 @@ impl SlotLedger {
         let reported = Reported { run: report.run, seq: report.seq, members: report.members };
         self.reported.insert(report.node, reported);
         self.absent.retain(|(_, node), _| *node != report.node);
-        // This node may see a moment later that one of them is gone.
+        // A node that is still up here may be down a moment later.
         for HeldBy { node, held } in report.absent.iter().take(ABSENT_MAX) {
             keep(&mut self.absent, (held.organisation, *node), held.up);
         }
@@ -140,7 +140,7 @@ impl SlotLedger {
         true
     }
 
-    /// Grants slots, as far as the limit allows; `None` while it is not known what others hold.
+    /// Grants slots within the limit; `None` while reports of other members are missing.
     pub fn ask(&mut self, ask: &Ask) -> Option<Granted> {
         if !self.is_ready() || ask.members != self.members.hash() {
             return None;
@@ -154,19 +154,19 @@ impl SlotLedger {
         }
         let others = book.iter().filter(|(node, _)| **node != ask.node).map(|(_, slot)| u64::from(slot.held));
         let left = u64::from(ask.limit).saturating_sub(others.sum::<u64>() + absent);
-        // Calls that are up stay up.
+        // Slots of active calls are never withdrawn.
         let slots = ask.want.min(u32::try_from(left).unwrap_or(u32::MAX)).max(ask.up);
-        // One that holds nothing is kept, too: a late question of it must not count.
+        // A node that holds nothing is kept, too, so that its late question is ignored.
         book.insert(ask.node, Slot { held: slots, seq: ask.seq });
         Some(Granted { slots })
     }
 
-    /// Whether every member, this node among them, has reported under the view that this node has.
+    /// Whether every member, including this node, has reported under this node's view.
     pub fn is_ready(&self) -> bool {
         !self.members.up().is_empty() && self.missing().next().is_none()
     }
 
-    /// The members that have not.
+    /// The members that have not reported under this node's view.
     pub fn missing(&self) -> impl Iterator<Item = NodeId> {
         let hash = self.members.hash();
         let has_reported =
@@ -174,7 +174,7 @@ impl SlotLedger {
         self.members.up().iter().map(|member| member.node).filter(move |node| !has_reported(node))
     }
 
-    /// How many slots of an organisation all nodes hold, those that are gone and may live among them.
+    /// The number of slots of an organisation at all nodes, including nodes that are down and may be alive.
     pub fn held(&self, organisation: OrganisationId) -> u64 {
         let book = self.books.get(&organisation);
         let held = book.map_or(0, |book| book.values().map(|slot| u64::from(slot.held)).sum());
@@ -187,11 +187,11 @@ impl SlotLedger {
     }
 }
 
-/// Two nodes may know different figures of one that is gone: the higher one counts.
+/// Two nodes may report different figures for a node that is down; the higher one counts.
 fn keep(absent: &mut BTreeMap<(OrganisationId, NodeId), u32>, place: (OrganisationId, NodeId), held: u32) {
     let known = absent.entry(place).or_default();
     *known = held.max(*known);
 }
 
-/// Figures of nodes that are gone in one report: organisations with a limit and live calls.
+/// The maximum number of figures for down nodes in one report; each is an organisation with a limit and live calls.
 const ABSENT_MAX: usize = 2_000;

@@ -1,4 +1,4 @@
-//! What nodes ask the home of a limit: versioned JSON. Unknown fields are ignored.
+//! Messages to and from the home of a limit: versioned JSON. Unknown fields are ignored.
 
 use serde::{Deserialize, Serialize};
 use sidetone_model::cluster::RateKind;
@@ -11,15 +11,15 @@ use crate::membership::RunId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Question {
-    /// How many outbound calls an organisation may have at the node that asks.
+    /// How many outbound calls may an organisation have at the requesting node?
     Slots(Ask),
-    /// What that node, the home of a limit, takes for itself beyond its share.
+    /// How many slots does the sender, the home of a limit, take beyond its share?
     HomeSlots(HomeSlots),
-    /// What that node holds, after its view of the members has changed.
+    /// The slots that the sender holds, after its view of the members has changed.
     Report(Report),
-    /// Requests of a key or a user.
+    /// Counts requests of a key or a user.
     Rate(Take),
-    /// The node that asks has no report of the receiver, which is to send one.
+    /// The sender lacks the report of the receiver, which is to send one.
     Recall(Recall),
 }
 
@@ -27,24 +27,24 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
-    /// So many calls.
+    /// The number of granted calls.
     Slots(Granted),
-    /// The report, or what the home takes, is known.
+    /// The report, or the slots of the home, are recorded.
     Reported,
-    /// What is left of the requests.
+    /// The requests that remain.
     Rate(Taken),
-    /// The node that was asked sees other members, lacks the report of one, or has answered a later question: the share holds.
+    /// The receiver sees other members, lacks a report, or has answered a later question: the sender uses its share.
     Unready,
 }
 
 /// A node needs this many slots of an organisation's outbound calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The node that asks.
+    /// The requesting node.
     pub node: NodeId,
     /// Its run.
     pub run: RunId,
-    /// Counts the questions of the run: a late one is ignored.
+    /// Counts the questions of the run; a late question is ignored.
     pub seq: u64,
     /// The hash of the members that it sees.
     pub members: u64,
@@ -52,13 +52,13 @@ pub struct Ask {
     pub organisation: OrganisationId,
     /// Its limit.
     pub limit: u32,
-    /// Calls that are up, which cannot be taken back.
+    /// Active calls, whose slots cannot be withdrawn.
     pub up: u32,
-    /// Calls that are up or wait.
+    /// Calls that are active or waiting.
     pub want: u32,
 }
 
-/// What the home of a limit takes for itself: the receiver is the home when this one is cut off.
+/// The slots that the home of a limit takes for itself. The receiver becomes the home when this one is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeSlots {
     /// The home.
@@ -71,7 +71,7 @@ pub struct HomeSlots {
     pub members: u64,
     /// The organisation.
     pub organisation: OrganisationId,
-    /// Calls of the home, at most.
+    /// The maximum number of calls of the home.
     pub held: u32,
 }
 
@@ -82,14 +82,14 @@ pub struct Recall {
     pub node: NodeId,
 }
 
-/// So many outbound calls the organisation may have at the node that asked.
+/// The number of outbound calls that the organisation may have at the requesting node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// Calls, those that are up among them.
+    /// Calls, including those that are active.
     pub slots: u32,
 }
 
-/// All that a node holds of the limits whose home is the receiver.
+/// All slots that a node holds of the limits whose home is the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The node.
@@ -100,14 +100,14 @@ pub struct Report {
     pub seq: u64,
     /// The hash of the members that it sees.
     pub members: u64,
-    /// What it holds.
+    /// The slots that it holds.
     pub held: Vec<Held>,
-    /// What nodes hold that are gone and may be cut off, as far as it knows. Earlier versions do not say it.
+    /// Slots of nodes that are down and may be cut off, as far as the sender knows. Earlier versions do not send it.
     #[serde(default)]
     pub absent: Vec<HeldBy>,
 }
 
-/// Outbound calls of one organisation at a node that is gone.
+/// Outbound calls of one organisation at a node that is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldBy {
     /// The node.
@@ -121,35 +121,35 @@ pub struct HeldBy {
 pub struct Held {
     /// The organisation.
     pub organisation: OrganisationId,
-    /// Its calls that are up.
+    /// Its active calls.
     pub up: u32,
 }
 
 /// Requests of a key or a user at one node, in the window of a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Take {
-    /// The node that asks.
+    /// The requesting node.
     pub node: NodeId,
     /// The key or the user.
     pub who: Uuid,
-    /// What is counted.
+    /// The kind of request.
     pub what: RateKind,
     /// Requests a minute.
     pub limit: u32,
     /// Requests to count now.
     pub cost: u32,
-    /// Those that this node has counted in its window, so that a new home learns of them.
+    /// Requests that this node has counted in its window; they initialise the window at a new home.
     pub used: u32,
     /// Microseconds until that window ends.
     pub ends_in_us: i64,
 }
 
-/// What is left after a [`Take`].
+/// The result of a [`Take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
-    /// Whether the requests were within the limit, and are counted.
+    /// Whether the requests were within the limit and were counted.
     pub allowed: bool,
-    /// Requests that are left in the window.
+    /// Requests that remain in the window.
     pub remaining: u32,
     /// Microseconds until the window ends.
     pub ends_in_us: i64,

@@ -1,4 +1,5 @@
-//! Requests of keys and users in the last minute, at the home of each: fixed windows, with the part of each node.
+//! Requests of keys and users in the last minute, counted at the home of each: fixed windows, to which each node adds
+//! its own count.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -11,12 +12,12 @@ use super::message::{Take, Taken};
 
 /// The windows of the keys and users whose home is this node.
 ///
-/// A node sends its own count with every question, so that a new home without a window gets it from each node with its first
-/// question. A window is never longer than a minute.
+/// A node sends its own count with every question, so a new home rebuilds a window from the first question of each
+/// node. A window is never longer than a minute.
 #[derive(Debug, Default)]
 pub struct RateWindows {
     windows: HashMap<(Uuid, RateKind), Window>,
-    /// A full table is searched for ended windows once a second.
+    /// The time of the next search of a full table for ended windows: once a second.
     sweep_after: Option<Instant>,
 }
 
@@ -27,7 +28,7 @@ struct Window {
 }
 
 impl RateWindows {
-    /// Counts requests, if they are within the limit; `None` when the table is full.
+    /// Counts requests that are within the limit; `None` when the table is full.
     pub fn take(&mut self, now: Instant, take: &Take) -> Option<Taken> {
         let name = (take.who, take.what);
         if self.windows.len() >= WINDOWS_MAX && !self.windows.contains_key(&name) {
@@ -38,14 +39,14 @@ impl RateWindows {
         }
         let rest = u64::try_from(take.ends_in_us).unwrap_or_default();
         let own = Duration::from_micros(rest).min(WINDOW);
-        // A node in the middle of its window brings it along; without one the window begins now.
+        // A node in the middle of its window sends the rest of it; otherwise the window begins now.
         let fresh = now + if take.used > 0 && !own.is_zero() { own } else { WINDOW };
         let window =
             self.windows.entry(name).or_insert_with(|| Window { ends_at: fresh, used: BTreeMap::new() });
         if window.ends_at <= now {
             *window = Window { ends_at: fresh, used: BTreeMap::new() };
         }
-        // What the node counted in a window that has ended here is ignored.
+        // A count from a window that has already ended here is ignored.
         let is_of_window = now + own + SKEW >= window.ends_at;
         let counted = window.used.entry(take.node).or_default();
         if is_of_window && take.used > *counted {
@@ -71,7 +72,7 @@ impl RateWindows {
         self.windows.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
@@ -85,10 +86,10 @@ impl RateWindows {
 }
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// How far the windows of two nodes may be apart and still be the same: the way of a message.
+/// How far two nodes' ends of the same window may differ: the transit time of a message.
 const SKEW: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// Keys and users are limited by their number in the store.
+/// The number of keys and users in the store bounds the windows.
 const WINDOWS_MAX: usize = 100_000;
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
         Instant::now()
     }
 
-    /// A node's side: what it has counted, and when its window ends.
+    /// The node's own state: its count, and the end of its window.
     struct Node {
         node: NodeId,
         used: u32,
@@ -160,12 +161,12 @@ mod tests {
         let later = start + Duration::from_secs(20);
         let mut home = RateWindows::default();
         let taken = nodes[0].take(&mut home, later, 10);
-        // The other has not asked yet.
+        // The other node has not asked yet.
         assert_eq!((taken.allowed, taken.remaining, taken.ends_in_us), (true, 5, 40_000_000));
         let taken = nodes[1].take(&mut home, later, 10);
         assert_eq!((taken.allowed, taken.remaining), (true, 0));
         assert!(!nodes[0].take(&mut home, later, 10).allowed);
-        // A node that counts in its own window brings nothing into the next one.
+        // The count of an ended window does not carry over into the next one.
         let next = start + Duration::from_secs(61);
         assert_eq!(nodes[1].take(&mut home, next, 10).remaining, 9);
     }

@@ -1,5 +1,6 @@
-//! Nodes with calls of one organisation, over a network that delays, loses and cuts: the limit is kept while nothing fails
-//! and after everything has healed, it can be used in full, and by itself a node never takes more than its share.
+//! Nodes with calls of one organisation, over a network that delays, loses and partitions. The limit holds while
+//! nothing fails and after everything has healed, can be used in full, and a node on its own never takes more than its
+//! share.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,10 +17,10 @@ use crate::membership::RunId;
 
 const NODES: usize = 3;
 const STEP: Duration = Duration::from_millis(10);
-/// How often a node's switch is asked what it needs.
+/// How often the needs of a node's switch are read.
 const TAKE_EVERY: u32 = 5;
 const GIVES_UP: Duration = Duration::from_millis(250);
-/// A node is gone when nothing was heard of it for so long.
+/// A node counts as down after this time without a heartbeat.
 const GONE_AFTER: Duration = Duration::from_secs(3);
 
 fn organisation() -> OrganisationId {
@@ -46,7 +47,7 @@ struct Calls {
     up: u32,
     waiting: VecDeque<u64>,
     ticket: u64,
-    /// Those that were up when the node's machine was last informed: a call that has ended since may be replaced.
+    /// The calls that were active at the last report to the machine; a call that ended since then may be replaced.
     informed: u32,
 }
 
@@ -54,9 +55,9 @@ struct Node {
     machine: Slots,
     calls: Calls,
     run: u128,
-    /// When each node was heard last.
+    /// The time each node was last heard.
     heard: [Instant; NODES],
-    /// How late it sees changes of the members.
+    /// The delay after which the node sees changes of the members.
     lag: Duration,
 }
 
@@ -80,7 +81,7 @@ struct World {
     shared: u32,
     steps: u32,
     runs: u128,
-    /// Whether nodes that are gone are taken for alive.
+    /// Whether nodes that are down count as alive.
     gone_may_live: bool,
 }
 
@@ -261,7 +262,7 @@ impl World {
         self.feed(at, Input::Needs(needs));
     }
 
-    /// The process of a node dies with its calls, and another one begins.
+    /// The process of a node dies with its calls, and a new process starts.
     fn restart(&mut self, at: usize) {
         self.runs += 1;
         let lag = self.nodes[at].lag;
@@ -299,7 +300,7 @@ impl World {
     }
 }
 
-/// More calls are wanted than may be up.
+/// More calls are requested than the limit allows.
 #[test]
 fn while_nothing_fails_the_limit_is_kept_and_used() {
     for seed in 0..300 {
@@ -320,7 +321,7 @@ fn while_nothing_fails_the_limit_is_kept_and_used() {
     }
 }
 
-/// Partitions, lost messages and restarts; then all is well again.
+/// Partitions, lost messages and restarts; then everything heals.
 #[test]
 fn after_a_disturbance_the_limit_is_that_of_all_nodes_again() {
     let (mut shared, mut refused) = (0, 0);
@@ -331,7 +332,7 @@ fn after_a_disturbance_the_limit_is_that_of_all_nodes_again() {
             world.step(0.02, 0.2);
         }
         shared += world.shared;
-        // Calls that were granted by a share end by themselves.
+        // Calls that were granted by a share end on their own.
         world.settle();
         for _ in 0..400 {
             let before = world.up();
@@ -347,7 +348,7 @@ fn after_a_disturbance_the_limit_is_that_of_all_nodes_again() {
     assert!(shared > 1_000 && refused > 1_000, "{shared} by share, {refused} refused");
 }
 
-/// A node dies: what it held is free as soon as it is gone, and the limit is not counted twice at a new home.
+/// A node dies: its slots are free once it is down, and the limit is not counted twice at a new home.
 #[test]
 fn the_calls_of_a_dead_node_leave_the_count_and_its_limits_move() {
     for dead in 0..NODES {
@@ -358,7 +359,7 @@ fn the_calls_of_a_dead_node_leave_the_count_and_its_limits_move() {
             world.step(0.0, 0.2);
         }
         assert_eq!(world.up(), 9);
-        // It stays cut off, and its calls are over.
+        // The node stays cut off, and its calls end.
         world.is_cut[dead] = true;
         world.nodes[dead].calls = Calls::default();
         let held: u32 = world.up();
@@ -379,8 +380,8 @@ fn the_calls_of_a_dead_node_leave_the_count_and_its_limits_move() {
     }
 }
 
-/// A node with calls is cut off, while no call begins; then as many as possible are wanted everywhere. Returns how far the limit
-/// is exceeded, and the share of a node.
+/// Cuts off a node with calls while no call begins; then every node requests as many calls as possible. Returns by how
+/// much the limit is exceeded, and the share of a node.
 fn exceeded_by_a_cut(seed: u64, gone_may_live: bool) -> (u32, u32) {
     let mut world = World::new(seed);
     let cut = seed as usize % NODES;
@@ -389,7 +390,7 @@ fn exceeded_by_a_cut(seed: u64, gone_may_live: bool) -> (u32, u32) {
     for _ in 0..400 {
         world.step(0.02, 0.2);
     }
-    // Those who wait are answered: without the home they would be decided by shares.
+    // Decides the waiting callers first; without the home they would be decided by shares.
     for _ in 0..60 {
         world.step(0.0, 0.0);
     }
@@ -403,7 +404,7 @@ fn exceeded_by_a_cut(seed: u64, gone_may_live: bool) -> (u32, u32) {
         world.step(0.005, 0.2);
         exceeded = exceeded.max(world.up().saturating_sub(world.limit));
     }
-    // It is there again: what was too much ends by itself.
+    // The node is back: the excess calls end on their own.
     world.settle();
     for _ in 0..400 {
         let before = world.up();
@@ -433,8 +434,8 @@ fn the_calls_of_a_node_that_is_cut_off_stay_counted() {
     assert!(uncounted > 0, "they would exceed it by more if they were not counted");
 }
 
-/// The same while calls begin and end all the time: the nodes that cannot reach the home go by their shares until the next home
-/// is ready; after that nothing is added to what is too much.
+/// The same while calls begin and end continuously: nodes that cannot reach the home use their shares until the next
+/// home is ready; after that the excess does not grow.
 #[test]
 fn a_cut_under_load_exceeds_the_limit_by_shares_alone() {
     for seed in 0..300 {
@@ -481,7 +482,7 @@ fn the_calls_of_a_node_that_is_cut_off_stay_counted_when_the_home_dies() {
         for _ in 0..600 {
             world.step(0.0, 0.0);
         }
-        // Each home has told the others.
+        // Each home has notified the others.
         let other = (cut + 1) % NODES;
         world.restart(other);
         for _ in 0..400 {

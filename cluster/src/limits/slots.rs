@@ -1,5 +1,5 @@
-//! The outbound calls of one node, of organisations with a limit, as a machine: what it asks the homes of the limits, and
-//! what it decides when they cannot be asked.
+//! State machine of one node's outbound calls of organisations with a limit: what it requests from the homes of the
+//! limits, and how it decides when they cannot be reached.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::membership::RunId;
 pub enum Input {
     /// The members as this node sees them; `None` while it is cut off from them.
     Members(Option<Members>),
-    /// All organisations with a limit that have outbound calls here, or callers who wait for one.
+    /// All organisations with a limit that have outbound calls or waiting callers here.
     Needs(Vec<Needs>),
-    /// The answer to a question; `None` if there was none in time.
+    /// The answer to a question; `None` after a timeout.
     Answered(AskId, Option<Reply>),
-    /// The time of [`Slots::next_timeout`] has come.
+    /// The time of [`Slots::next_timeout`] has been reached.
     Timeout,
 }
 
@@ -31,11 +31,11 @@ pub struct Needs {
     pub organisation: OrganisationId,
     /// Its limit.
     pub limit: u32,
-    /// Its calls that are up.
+    /// Its active calls.
     pub up: u32,
-    /// Those that wait for a decision.
+    /// Its calls that wait for a decision.
     pub waiting: u32,
-    /// The ticket of the last one that waits; tickets grow.
+    /// The ticket of the last waiting call; tickets increase.
     pub ticket: u64,
 }
 
@@ -43,48 +43,48 @@ pub struct Needs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskId(u64);
 
-/// What an organisation may have at this node.
+/// The number of calls an organisation may have at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The organisation.
     pub organisation: OrganisationId,
-    /// So many calls, those that are up among them.
+    /// The number of calls, including active ones.
     pub slots: u32,
     /// Calls up to this ticket that do not fit are refused.
     pub ticket: u64,
-    /// Whether it is this node's share alone, because the home could not be asked.
+    /// Whether only this node's share was applied, because the home could not be asked.
     pub by_share: bool,
 }
 
 /// Actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Ask a node.
+    /// Send a question to a node.
     Ask(AskId, NodeId, Question),
-    /// Callers who wait go on, or are refused.
+    /// Waiting callers proceed or are refused.
     Decided(Decision),
 }
 
-/// The outbound calls of one node, and the ledger of the limits whose home it is.
+/// The outbound calls of one node, and the ledger of the limits that have their home here.
 #[derive(Debug)]
 pub struct Slots {
     node: NodeId,
     run: RunId,
     /// `None` while this node is cut off.
     members: Option<Members>,
-    /// The last members that it has seen.
+    /// The last members that this node has seen.
     last: Members,
     ledger: SlotLedger,
     peers: BTreeMap<NodeId, Peer>,
     organisations: BTreeMap<OrganisationId, State>,
     seq: u64,
-    /// When members whose reports this node lacks are asked for them: it may have forgotten them while it was cut off, which
-    /// they do not know.
+    /// When to request missing reports from members. This node may have lost them while it was cut off, which the
+    /// members do not know.
     recall_at: Option<Instant>,
     outputs: VecDeque<Output>,
 }
 
-/// Another member, and whether it knows what this node holds.
+/// Another member, and whether it has the report of this node.
 #[derive(Debug, Default)]
 struct Peer {
     has_report: bool,
@@ -95,35 +95,36 @@ struct Peer {
 #[derive(Clone, Copy, Debug)]
 struct State {
     needs: Needs,
-    /// What it may have here, as far as the home knows or the share allows.
+    /// The slots at this node, granted by the home or by the share.
     slots: u32,
-    /// What the home has counted for this node, if that is known.
+    /// The slots that the home has counted for this node; `None` if unknown.
     counted: Option<u32>,
     /// The last ticket that was decided.
     decided: u64,
     under_way: Option<UnderWay>,
-    /// What the next home knows that this node holds as the home of the limit; `None` after a change of the members.
+    /// The slots that the next home has recorded for this node as the home of the limit; `None` after a change of the
+    /// members.
     known_to_heir: Option<u32>,
-    /// The home is not asked before.
+    /// The home is not asked before this time.
     again: Option<Instant>,
 }
 
-/// A question under way.
+/// A question in progress.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     id: AskId,
-    /// Callers up to this ticket are decided by its answer.
+    /// Its answer decides the callers up to this ticket.
     ticket: u64,
-    /// What the next home is notified of; `None` for a question to the home.
+    /// The slots reported to the next home; `None` for a question to the home.
     takes: Option<Takes>,
 }
 
-/// What this node has granted itself.
+/// Slots that this node has granted itself.
 #[derive(Clone, Copy, Debug)]
 struct Takes {
-    /// What the next home is to know.
+    /// The slots to record at the next home.
     held: u32,
-    /// What this node takes then.
+    /// The slots that this node takes afterwards.
     slots: u32,
 }
 
@@ -142,7 +143,7 @@ impl State {
 }
 
 impl Slots {
-    /// No call is up, and no other node is known; `run` is this run of the node.
+    /// Without calls and other nodes; `run` is this run of the node.
     pub fn new(node: NodeId, run: RunId) -> Self {
         Slots {
             node,
@@ -209,12 +210,12 @@ impl Slots {
         states.chain(self.peers.values().filter_map(|peer| peer.again)).chain(self.recall_at).min()
     }
 
-    /// Whether this node knows what all others hold of the limits whose home it is.
+    /// Whether this node has the reports of all others for the limits that have their home here.
     pub fn is_ready(&self) -> bool {
         self.ledger.is_ready()
     }
 
-    /// How many calls of an organisation all nodes hold, if this node is the home of its limit.
+    /// The number of calls of an organisation at all nodes, if this node is the home of its limit.
     pub fn held(&self, organisation: OrganisationId) -> u64 {
         self.ledger.held(organisation)
     }
@@ -269,7 +270,7 @@ impl Slots {
             self.organisations.entry(needs.organisation).or_insert(new).needs = needs;
         }
         for state in self.organisations.values_mut() {
-            // The switch takes no call beyond it until the next decision.
+            // The switch takes no further call until the next decision.
             state.slots = state.slots.min(state.want());
         }
         self.work_all(now);
@@ -323,22 +324,22 @@ impl Slots {
         }
     }
 
-    /// The home has counted so many calls.
+    /// Records the number of calls that the home has counted.
     fn granted(&mut self, organisation: OrganisationId, Granted { slots }: Granted, ticket: u64) {
         let Some(state) = self.organisations.get_mut(&organisation) else { return };
         (state.under_way, state.again) = (None, None);
-        // Calls may have ended since it was asked.
+        // Calls may have ended since the question.
         (state.counted, state.slots) = (Some(slots), slots.min(state.want()));
         self.decide(organisation, ticket, false);
     }
 
-    /// The home was not reached, or does not know yet what others hold.
+    /// The home was not reached, or lacks reports of other nodes.
     fn not_granted(&mut self, again: Instant, organisation: OrganisationId) {
         let Some(state) = self.organisations.get_mut(&organisation) else { return };
         (state.under_way, state.counted, state.again) = (None, None, Some(again));
     }
 
-    /// Decides about the callers up to a ticket.
+    /// Decides the callers up to a ticket.
     fn decide(&mut self, organisation: OrganisationId, ticket: u64, by_share: bool) {
         let Some(state) = self.organisations.get_mut(&organisation) else { return };
         if state.needs.waiting > 0 && ticket > state.decided {
@@ -347,7 +348,7 @@ impl Slots {
             self.outputs.push_back(Output::Decided(decision));
         }
         if !state.is_undecided() {
-            // Those who do not fit are refused, those who do are up.
+            // Callers that do not fit are refused; the others are active.
             state.needs.up = state.want().min(state.held());
             state.needs.waiting = 0;
         }
@@ -358,7 +359,7 @@ impl Slots {
         organisations.into_iter().for_each(|organisation| self.work(now, organisation));
     }
 
-    /// Does what an organisation needs now.
+    /// Performs the pending action of an organisation.
     fn work(&mut self, now: Instant, organisation: OrganisationId) {
         let home = self.home(organisation);
         let Some(state) = self.organisations.get(&organisation).copied() else { return };
@@ -389,8 +390,8 @@ impl Slots {
         self.outputs.push_back(Output::Ask(id, home, Question::Slots(ask)));
     }
 
-    /// Takes what this node has granted itself. The next home must know before of what exceeds the share: if this node is cut
-    /// off, the calls stay counted there.
+    /// Takes the slots that this node has granted itself. Slots beyond the share must be reported to the next home
+    /// first, so that the calls stay counted there if this node is cut off.
     fn take(&mut self, now: Instant, organisation: OrganisationId, granted: Granted) {
         let Some(state) = self.organisations.get(&organisation).copied() else { return };
         let (slots, ticket, is_resting) =
@@ -419,14 +420,14 @@ impl Slots {
         self.outputs.push_back(Output::Ask(id, heir, Question::HomeSlots(slots)));
     }
 
-    /// The member that is to know what this node holds as the home of a limit, if it knows something else.
+    /// The member to notify of this node's slots as the home of a limit, if its record is out of date.
     fn heir_to_notify(&self, organisation: OrganisationId, state: &State) -> Option<NodeId> {
         let members = self.members.as_ref().filter(|_| self.home(organisation) == Some(self.node))?;
         let heir = heir_of(members, organisation.0, self.node)?;
         (state.known_to_heir != Some(self.beyond_share(state))).then_some(heir)
     }
 
-    /// What this node holds of a limit, if that is more than its share, and else 0.
+    /// The slots that this node holds of a limit, if they exceed its share; otherwise 0.
     fn beyond_share(&self, state: &State) -> u32 {
         let share = self.members.as_ref().unwrap_or(&self.last).share(state.needs.limit);
         let held = state.held();
@@ -446,7 +447,7 @@ impl Slots {
         self.decide(organisation, state.needs.ticket, true);
     }
 
-    /// Reports what this node holds to the members that do not know it yet.
+    /// Reports this node's slots to the members that lack the report.
     fn report(&mut self, now: Instant) {
         let is_due = |peer: &Peer| {
             !peer.has_report && peer.under_way.is_none() && peer.again.is_none_or(|again| again <= now)
@@ -465,7 +466,7 @@ impl Slots {
         }
     }
 
-    /// Asks members for their reports that this node lacks.
+    /// Requests the missing reports from members.
     fn recall(&mut self, now: Instant) {
         if self.recall_at.is_none_or(|at| at > now) {
             return;
@@ -479,7 +480,7 @@ impl Slots {
         }
     }
 
-    /// What this node holds of the limits whose home is `home`.
+    /// The slots that this node holds of the limits whose home is `home`.
     fn held_of(&self, home: NodeId) -> Vec<Held> {
         let own = self
             .organisations
@@ -514,9 +515,9 @@ impl Slots {
     }
 }
 
-/// How long reports are waited for.
+/// How long to wait for reports.
 const RECALL_AFTER: Duration = Duration::from_millis(500);
-/// How long a home that knows too little is not asked again.
+/// How long a home that lacks reports is not asked again.
 const UNREADY_FOR: Duration = Duration::from_millis(200);
-/// How long a home that does not answer is not asked again: callers do not wait for it meanwhile.
+/// How long a home that does not answer is not asked again; callers do not wait for it during that time.
 const UNREACHABLE_FOR: Duration = Duration::from_secs(1);

@@ -13,29 +13,29 @@ use uuid::Uuid;
 pub struct RunId(pub Uuid);
 
 impl RunId {
-    /// The first id in their order.
+    /// The smallest id.
     pub const MIN: RunId = RunId(Uuid::nil());
-    /// The last id in their order.
+    /// The largest id.
     pub const MAX: RunId = RunId(Uuid::max());
 }
 
-/// What does not change while a node runs.
+/// The properties that do not change while a node runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The node, as the database knows it.
+    /// The node's id in the database.
     pub node: NodeId,
     /// Its configured name.
     pub name: String,
-    /// This run of it.
+    /// This run of the node.
     pub run: RunId,
-    /// When this run began, by the node's clock.
+    /// The start of this run, by the node's clock.
     pub started_at: Timestamp,
-    /// The version of its program.
+    /// The version of the program.
     pub version: String,
     /// Its SIP listeners, such as `udp://192.0.2.10:5060`.
     #[serde(default)]
     pub sip: Vec<String>,
-    /// Where other nodes send SIP for its phones: its internal UDP listener.
+    /// The address to which other nodes send SIP for its phones: its internal UDP listener.
     #[serde(default)]
     pub edge: Option<SocketAddr>,
     /// The URL of its HTTP API.
@@ -43,7 +43,7 @@ pub struct Identity {
     pub http: String,
 }
 
-/// What a node carries now.
+/// The current load of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figures {
@@ -55,7 +55,7 @@ pub struct Figures {
     pub registrations: u64,
     /// Processor time of the process during the last second, in percent of all processors.
     pub cpu_percent: u32,
-    /// Whether the node refuses calls of programs because it is loaded.
+    /// Whether the node refuses calls of programs because of its load.
     pub loaded: bool,
     /// Whether the node takes no new calls.
     pub draining: bool,
@@ -66,14 +66,14 @@ pub struct Figures {
 pub struct Heartbeat {
     /// The version of the format: [`Heartbeat::FORMAT`]. A format that older programs cannot read has another number.
     pub v: u32,
-    /// Whose it is.
+    /// The sender.
     #[serde(flatten)]
     pub identity: Identity,
-    /// Counts the heartbeats of a run, from 1 on.
+    /// Counts the heartbeats of a run, starting at 1.
     pub seq: u64,
-    /// When it was sent, by the node's clock: the last time at which its calls are known to live.
+    /// The time of sending, by the node's clock: the last time at which its calls are known to be alive.
     pub at: Timestamp,
-    /// What it carries.
+    /// The load of the node.
     #[serde(flatten)]
     pub figures: Figures,
     /// Whether the node has stopped in order and leaves the cluster.
@@ -90,13 +90,13 @@ pub enum UnreadableHeartbeat {
         /// Its format.
         v: u32,
     },
-    /// It is no heartbeat.
+    /// The value is not a heartbeat.
     #[error("read a heartbeat: {0}")]
     Json(#[from] serde_json::Error),
     /// It is longer than any heartbeat.
     #[error("read a heartbeat: it has {len} bytes, at most {}", Heartbeat::BYTES_MAX)]
     Size {
-        /// Its bytes.
+        /// Its length in bytes.
         len: usize,
     },
 }
@@ -109,14 +109,14 @@ impl Heartbeat {
 
     /// Writes it as JSON.
     pub fn write(&self) -> Vec<u8> {
-        // Its fields are numbers and texts, which JSON can always express.
+        // Cannot fail: the fields are numbers and strings.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads what another node wrote.
+    /// Reads a heartbeat of another node.
     ///
     /// # Errors
-    /// It is too long, no heartbeat, or of a format that this program does not know.
+    /// The value is too long, not a heartbeat, or of an unknown format.
     pub fn read(bytes: &[u8]) -> Result<Self, UnreadableHeartbeat> {
         if bytes.len() > Self::BYTES_MAX {
             return Err(UnreadableHeartbeat::Size { len: bytes.len() });

@@ -1,13 +1,13 @@
-//! Decides which members are there, by the age of their last heartbeats on this node's monotonic clock.
+//! Decides which members are up, by the age of their last heartbeats on this node's monotonic clock.
 //!
-//! A node writes its heartbeat once a second and reads those of all members, its own among them. Its own one is the
-//! proof that NATS carries both directions: without it for three seconds the node is *isolated*, and it judges no other
-//! member, because their silence says nothing about them. When it is linked again, every member has three seconds
-//! from then on. For the same reason a member is judged only when an own heartbeat has come back at least two seconds
-//! after the last one of the member.
+//! A node writes its heartbeat once a second and reads those of all members, including its own. Its own heartbeat
+//! proves that NATS carries both directions. Without it for three seconds the node is *isolated* and judges no other
+//! member, because their silence proves nothing about them. When the node is linked again, every member has three
+//! seconds from then on. For the same reason a member is judged only after an own heartbeat has returned at least two
+//! seconds after the last one of the member.
 //!
-//! The store repeats its last values to each new reader. A repeated value has an unknown age, so a member counts as
-//! there from its second heartbeat on.
+//! The store repeats its last values to each new reader. The age of a repeated value is unknown, so a member counts as
+//! up from its second heartbeat on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use super::heartbeat::{Figures, Heartbeat, Identity, RunId};
 use super::peer::{Novelty, Peer, Presence};
 use super::view::{MemberView, View};
 
-/// What the machine takes.
+/// Inputs of the machine.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// What this node carries now.
+    /// The current load of this node.
     Figures(Figures),
-    /// A heartbeat was read, of any member.
+    /// A heartbeat of any member was read.
     Heard(Heartbeat),
-    /// The connection to NATS failed, with the reason; the next success shows itself by a heartbeat.
+    /// The connection to NATS failed, with the reason; a heartbeat marks the next success.
     Failed(String),
     /// This node stops.
     Leave,
@@ -35,28 +35,28 @@ pub enum Input {
     Timeout,
 }
 
-/// What it asks for, and what it reports.
+/// Actions and reports of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Another process runs under the name of this node, or does not any more.
+    /// Another process runs under the name of this node, or no longer does.
     Double(bool),
-    /// This node's heartbeats do not come back, with the reason.
+    /// This node's heartbeats do not return, with the reason.
     Isolated(String),
-    /// A member is there, for the first time or again.
+    /// A member is up, for the first time or again.
     Joined(NodeId),
     /// A member has stopped in order.
     Left(NodeId),
-    /// This node's heartbeats come back.
+    /// This node's heartbeats return.
     Linked,
-    /// Nothing was heard of a member for three seconds.
+    /// A member was silent for three seconds, or has restarted.
     Lost(NodeId),
-    /// Write this under the node's id.
+    /// Write this heartbeat under the node's id.
     Publish(Heartbeat),
-    /// The readers of the store must be opened again: they return nothing.
+    /// Reopen the readers of the store: they return nothing.
     Reopen,
 }
 
-/// The machine.
+/// The state machine of the members.
 #[derive(Debug)]
 pub struct Membership {
     identity: Identity,
@@ -74,11 +74,11 @@ pub struct Membership {
 #[derive(Debug)]
 struct Link {
     is_up: bool,
-    /// When the last own heartbeat came back, or the machine began.
+    /// When the last own heartbeat returned, or the machine was created.
     echo: Instant,
-    /// From when on the silence of others counts.
+    /// The silence of others counts from this time on.
     since: Instant,
-    /// When the readers were last asked to be opened again.
+    /// When reopening the readers was last requested.
     reopened: Instant,
     /// Why the last attempt failed.
     reason: String,
@@ -90,12 +90,12 @@ struct Double {
     run: RunId,
     seq: u64,
     heard: Instant,
-    /// Whether a second heartbeat of it was heard: the first one may be that of an earlier run of this node.
+    /// Whether a second heartbeat was heard: the first one may be of an earlier run of this node.
     is_sure: bool,
 }
 
 impl Membership {
-    /// A node that begins to run.
+    /// A node that starts.
     pub fn new(identity: Identity, now: Instant) -> Self {
         Membership {
             identity,
@@ -110,7 +110,7 @@ impl Membership {
         }
     }
 
-    /// Takes an input; the outputs are read afterwards.
+    /// Handles an input; drain [`Membership::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Now, input: Input) {
         match input {
             Input::Figures(figures) => self.figures = figures,
@@ -165,7 +165,7 @@ impl Membership {
         }
     }
 
-    /// Takes a heartbeat with this node's id.
+    /// Handles a heartbeat with this node's id.
     fn hear_own(&mut self, now: Instant, heartbeat: &Heartbeat) {
         let run = heartbeat.identity.run;
         if run != self.identity.run {
@@ -188,15 +188,15 @@ impl Membership {
                     self.outputs.push_back(Output::Double(true));
                 }
             }
-            // It was heard before.
+            // A repeated heartbeat.
             Some(double) if double.run == run => {}
-            // A third process takes the place of the second one only when that is over.
+            // A third process replaces the second one only after that one has ended.
             Some(double) if double.is_sure => {}
             _ => self.double = Some(Double { run, seq, heard: now, is_sure: false }),
         }
     }
 
-    /// Takes a heartbeat of another member.
+    /// Handles a heartbeat of another member.
     fn hear(&mut self, now: Instant, heartbeat: Heartbeat) {
         let node = heartbeat.identity.node;
         let Some(peer) = self.peers.get_mut(&node) else {
@@ -204,7 +204,7 @@ impl Membership {
         };
         match peer.novelty(&heartbeat) {
             Novelty::Old => return,
-            // Its calls ended with its last run, so it is not the member that was there.
+            // Its calls ended with its last run, so the member that was up is lost.
             Novelty::NewRun if peer.state == Presence::Up && !peer.last.leaving => {
                 self.outputs.push_back(Output::Lost(node));
             }
@@ -218,12 +218,12 @@ impl Membership {
         match (leaves, was_up) {
             (true, _) if !had_left => self.outputs.push_back(Output::Left(node)),
             (false, false) => self.outputs.push_back(Output::Joined(node)),
-            // It is there as before, or it has left before.
+            // It is still up, or it had left before.
             _ => {}
         }
     }
 
-    /// Takes the first heartbeat of a member.
+    /// Handles the first heartbeat of a member.
     fn meet(&mut self, now: Instant, heartbeat: Heartbeat) {
         if self.peers.len() >= MEMBERS_MAX {
             self.refused = self.refused.saturating_add(1);
@@ -255,7 +255,7 @@ impl Membership {
         }
     }
 
-    /// Finds the members whose silence is long enough, and forgets those that have been away for an hour.
+    /// Finds the members whose silence is long enough, and forgets those that have been down for an hour.
     fn check_peers(&mut self, now: Instant) {
         let due: Vec<NodeId> = self
             .peers
@@ -274,14 +274,14 @@ impl Membership {
         }
     }
 
-    /// When something becomes of the silence of a member; `None` while that waits for an own heartbeat.
+    /// When the silence of a member has a consequence; `None` while that waits for an own heartbeat.
     fn silence_ends(&self, peer: &Peer) -> Option<Instant> {
         match peer.state {
             _ if peer.last.leaving => Some(peer.heard + FORGOTTEN_AFTER),
             Presence::Gone { since } => Some(since + FORGOTTEN_AFTER),
             Presence::Stored | Presence::Up if self.link.is_up => {
                 let end = peer.heard.max(self.link.since) + GONE_AFTER;
-                // A node that was just cut off has heard its own heartbeat shortly after that of the other at most.
+                // A node that was just cut off received its own last heartbeat at most shortly after the member's.
                 (self.link.echo + BEAT_EVERY >= end).then_some(end)
             }
             Presence::Stored | Presence::Up => None,
@@ -311,9 +311,9 @@ impl Membership {
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a member may be silent.
 pub const GONE_AFTER: Duration = Duration::from_secs(3);
-/// Members of a cluster; further ones are refused.
+/// The maximum number of members of a cluster; further ones are refused.
 pub const MEMBERS_MAX: usize = 256;
-/// How long a member that is gone stays in the list.
+/// How long a member that is down stays in the list.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
-/// The reason before the first attempt has failed.
+/// The reason until the first attempt has failed.
 const NOT_YET: &str = "NATS has not answered yet";

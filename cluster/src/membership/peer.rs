@@ -1,4 +1,4 @@
-//! What is known of one other member.
+//! State of one other member.
 
 use std::time::Instant;
 
@@ -16,28 +16,28 @@ pub(super) struct Peer {
     pub(super) heard: Instant,
 }
 
-/// Whether a member is there.
+/// Whether a member is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// Nothing was heard of it for three seconds while NATS answered this node.
+    /// No heartbeat for three seconds while NATS answered this node.
     Gone {
-        /// When that was found.
+        /// When that was detected.
         since: Instant,
     },
-    /// One stored heartbeat was read, whose age is not known; a second one shows that the member lives.
+    /// One stored heartbeat of unknown age was read; a second one shows that the member is alive.
     Stored,
     /// Its heartbeats arrive.
     Up,
 }
 
-/// What a heartbeat is to a member that is known already.
+/// How a heartbeat relates to the last one of a known member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Novelty {
     /// A new run of the node.
     NewRun,
     /// The next heartbeat of its run.
     Next,
-    /// One that was heard before, or of a run that has ended.
+    /// A repeated heartbeat, or one of an ended run.
     Old,
 }
 
@@ -53,11 +53,12 @@ impl Peer {
         if own.run == other.run {
             return if heartbeat.seq > self.last.seq { Novelty::Next } else { Novelty::Old };
         }
-        // Runs of one node follow each other. Two clocks are not compared: both times are of the same machine.
+        // Runs of one node follow each other. Both times are of the same machine, so no clocks of two machines are
+        // compared.
         if (other.started_at, other.run) > (own.started_at, own.run) { Novelty::NewRun } else { Novelty::Old }
     }
 
-    /// Its state in the view of a node that NATS answers, or not.
+    /// Its state in the view of a node that is linked to NATS, or not.
     pub(super) fn shown(&self, is_linked: bool) -> NodeState {
         match self.state {
             _ if self.last.leaving => NodeState::Left,

@@ -1,4 +1,5 @@
-//! Many nodes, one simulated NATS that delays, loses, repeats and reorders, partitions and kills by seed.
+//! Many nodes and one simulated NATS that delays, loses, repeats and reorders; partitions and deaths are chosen by
+//! seed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,15 +13,15 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A node, and its line to NATS.
+/// A node and its connection to NATS.
 struct Node {
     machine: Membership,
     id: NodeId,
     runs: u32,
     is_alive: bool,
-    /// Whether datagrams pass between it and NATS.
+    /// Whether messages pass between it and NATS.
     is_connected: bool,
-    /// What it has reported of each other member: whether it counts as there.
+    /// For each other member, whether this node has reported it as up.
     believes: BTreeMap<NodeId, bool>,
 }
 
@@ -94,7 +95,7 @@ impl World {
         Membership::new(identity, self.now().instant)
     }
 
-    /// A delay of at most half a second; two messages may overtake each other.
+    /// A delay of at most half a second; messages may overtake each other.
     fn delay_ms(&mut self) -> u64 {
         self.rng.random_range(1..=500)
     }
@@ -150,7 +151,7 @@ impl World {
         }
     }
 
-    /// NATS stores a heartbeat and passes it to every reader, unless it is lost on the way.
+    /// NATS stores a heartbeat and sends it to every reader, unless it is lost in transit.
     fn publish(&mut self, index: usize, heartbeat: &Heartbeat) {
         if !self.nodes[index].is_connected || self.rng.random_bool(self.loss) {
             return;
@@ -167,7 +168,7 @@ impl World {
         }
     }
 
-    /// A reader that is opened again gets the last values first.
+    /// A reopened reader gets the last values first.
     fn repeat_stored(&mut self, to: usize) {
         if self.nodes[to].is_connected {
             let values: Vec<Heartbeat> = self.stored.values().cloned().collect();
@@ -215,7 +216,7 @@ impl World {
             .collect()
     }
 
-    /// Everyone who can sees who is there, and only them.
+    /// Every connected node sees exactly the nodes that are up.
     fn check_settled(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             let expected = if node.is_alive && node.is_connected { NodeState::Up } else { NodeState::Gone };
@@ -242,7 +243,7 @@ fn a_thousand_partitions_and_deaths_are_seen_by_all_and_heal() {
         } else {
             world.set_connected(victim, false)
         }
-        // Three seconds of silence after the last message, which took half a second, and the next own heartbeat.
+        // Three seconds of silence after the last message, which took up to half a second, and the next own heartbeat.
         let length_ms = world.rng.random_range(5_200..15_000_u64);
         world.run_ms(length_ms);
         world.check_settled();

@@ -17,7 +17,7 @@ struct Bench {
     machine: Membership,
     began: Instant,
     now_ms: u64,
-    /// Whether each heartbeat comes back at once.
+    /// Whether each heartbeat returns immediately.
     echoes: bool,
     log: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass until `at_ms`, with every timeout at its time.
+    /// Advances the time to `at_ms`, with every timeout at its time.
     fn until(&mut self, at_ms: u64) {
         loop {
             let next = self.machine.next_timeout().unwrap().saturating_duration_since(self.began);
@@ -122,7 +122,7 @@ fn a_member_is_there_from_its_second_heartbeat_and_gone_after_three_seconds() {
     bench.until(1_000);
     bench.feed(Input::Heard(beat(OTHER, 20, 8)));
     assert_eq!(bench.state(OTHER), Some(NodeState::Up));
-    // What arrives late or twice is no sign of life.
+    // A late or repeated heartbeat is no sign of life.
     bench.until(2_000);
     bench.feed(Input::Heard(beat(OTHER, 20, 8)));
     bench.feed(Input::Heard(beat(OTHER, 20, 7)));
@@ -171,7 +171,7 @@ fn an_isolated_node_judges_no_other() {
     assert_eq!(bench.state(OTHER), Some(NodeState::Unknown));
     let view = bench.machine.view(bench.now());
     assert_eq!((view.is_linked, view.reason.as_str()), (false, "the connection was refused"));
-    // Linked again, the other has three seconds from then on.
+    // After this node is linked again, the other one has three seconds.
     bench.echoes = true;
     bench.until(20_999);
     bench.log.clear();
@@ -186,7 +186,7 @@ fn a_new_run_of_a_node_is_another_member() {
     bench.feed(Input::Heard(beat(OTHER, 20, 1)));
     bench.feed(Input::Heard(beat(OTHER, 20, 2)));
     bench.feed(Input::Heard(beat(OTHER, 21, 1)));
-    // A heartbeat of the run before that was late.
+    // A late heartbeat of the previous run.
     bench.feed(Input::Heard(beat(OTHER, 20, 3)));
     assert_eq!(bench.log, ["0 linked", "0 joined 2", "0 lost 2"]);
     assert_eq!(bench.state(OTHER), Some(NodeState::Up));
@@ -202,7 +202,7 @@ fn a_node_that_stops_in_order_leaves_at_once() {
     bench.until(60_000);
     assert_eq!(bench.log, ["0 linked", "0 joined 2", "0 left 2"]);
     assert_eq!(bench.state(OTHER), Some(NodeState::Left));
-    // It comes back under the same id.
+    // The node returns under the same id.
     bench.feed(Input::Heard(beat(OTHER, 21, 1)));
     assert_eq!((bench.log[3].as_str(), bench.state(OTHER)), ("60000 joined 2", Some(NodeState::Up)));
     bench.log.clear();
@@ -215,7 +215,7 @@ fn a_node_that_stops_in_order_leaves_at_once() {
 fn a_second_process_of_the_same_name_is_found_and_its_end_too() {
     let mut bench = Bench::new();
     bench.until(0);
-    // What an earlier run of this node has left in the store is not a process.
+    // A stored heartbeat of an earlier run of this node is not another process.
     bench.feed(Input::Heard(beat(OWN, 9, 44)));
     bench.until(5_000);
     assert_eq!(bench.log, ["0 linked"]);

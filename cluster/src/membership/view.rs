@@ -1,4 +1,4 @@
-//! The members as they are shown: a copy of the machine's state for its readers.
+//! The members for display: a copy of the machine's state for its readers.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ use super::heartbeat::Heartbeat;
 /// The cluster as this node sees it.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The members, this node among them, by name.
+    /// The members, including this node, by name.
     pub members: Vec<MemberView>,
-    /// Whether this node's own heartbeats come back from NATS.
+    /// Whether this node's own heartbeats return from NATS.
     pub is_linked: bool,
-    /// Why they do not; empty while they do.
+    /// Why they do not return; empty while they do.
     pub reason: String,
     /// Another process that runs under this node's name.
     pub has_double: bool,
-    /// Heartbeats that found the table of members full.
+    /// Heartbeats refused because the table of members was full.
     pub refused: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct View {
 pub struct MemberView {
     /// Its last heartbeat.
     pub last: Heartbeat,
-    /// Whether it is there.
+    /// Whether it is up.
     pub state: NodeState,
     /// When the last heartbeat arrived, by the clock of this node.
     pub heard: Instant,

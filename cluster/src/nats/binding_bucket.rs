@@ -21,10 +21,10 @@ pub struct BindingBucket {
 pub struct BindingStore(Store);
 
 impl BindingBucket {
-    /// Opens the bucket, which is created if there is none, and reads it from its beginning.
+    /// Opens the bucket, creating it if necessary, and starts reading at its beginning.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn open(connection: &Connection) -> Result<Self, String> {
         let bucket = Bucket::open(connection, BINDINGS, ENTRY_AGE_MAX).await?;
         Ok(BindingBucket { bucket, is_replayed: false })
@@ -35,10 +35,10 @@ impl BindingBucket {
         BindingStore(self.bucket.store.clone())
     }
 
-    /// The next change for the machine; `None` for one that concerns no extension. Safe to drop while it waits.
+    /// The next change for the machine; `None` for a change of no extension. Cancel-safe.
     ///
     /// # Errors
-    /// The reader has ended and must be opened again.
+    /// The reader has ended and must be reopened.
     pub async fn next(&mut self) -> Result<Option<Input>, String> {
         if !self.is_replayed && self.bucket.stored_left == 0 {
             self.is_replayed = true;
@@ -51,7 +51,7 @@ impl BindingBucket {
 }
 
 impl BindingStore {
-    /// Writes an entry if the stored one has this revision; 0: if there is none.
+    /// Writes an entry if the stored one has this revision; 0: if no entry is stored.
     pub async fn write(&self, key: BindingKey, value: Vec<u8>, revision: u64) -> Input {
         let written = self.0.update(key.to_string(), Bytes::from(value), revision);
         match timeout(REQUEST_MAX, written).await {
@@ -76,5 +76,5 @@ impl BindingStore {
 }
 
 const BINDINGS: &str = "bindings";
-/// Longer than any registration; what is older was left behind by a node that is gone.
+/// Longer than any registration; older entries belong to nodes that are down.
 const ENTRY_AGE_MAX: Duration = Duration::from_secs(3 * 3_600);

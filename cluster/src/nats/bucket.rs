@@ -1,4 +1,4 @@
-//! A bucket of the key-value store: opened, created by the first node, read from its beginning.
+//! A bucket of the key-value store: created by the first node, read from its beginning.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use futures_util::StreamExt as _;
 
 use super::connection::{Connection, chain};
 
-/// An open bucket, and what reads its changes.
+/// An open bucket and the reader of its changes.
 pub(super) struct Bucket {
     pub(super) store: Store,
     reader: Ordered,
-    /// Entries that were there when the reader began and were not read yet.
+    /// Entries that were stored when the reader started and are not read yet.
     pub(super) stored_left: u64,
 }
 
 impl Bucket {
-    /// Opens the bucket `kind` of the cluster, which is created if there is none, and reads it from the last value of
-    /// every key on. Entries are kept in memory by the servers of NATS, and go `max_age` after they were written.
+    /// Opens the bucket `kind` of the cluster, creating it if necessary, and starts reading at the last value of every
+    /// key. The servers of NATS keep entries in memory and delete them `max_age` after they were written.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub(super) async fn open(
         connection: &Connection,
         kind: &str,
@@ -35,7 +35,7 @@ impl Bucket {
 
     async fn open_unbounded(connection: &Connection, kind: &str, max_age: Duration) -> Result<Self, String> {
         let store = open_store(connection, kind, max_age).await?;
-        // The watch of the client filters by several subjects, which servers before 2.10 do not know.
+        // The client's own watch filters by several subjects, which servers before 2.10 do not support.
         let consumer = store
             .stream
             .create_consumer(OrderedConfig {
@@ -51,10 +51,10 @@ impl Bucket {
         Ok(Bucket { store, reader, stored_left })
     }
 
-    /// The next value that was written; a deletion has an empty one.
+    /// The next written value; it is empty after a deletion.
     ///
     /// # Errors
-    /// The reader has ended and must be opened again.
+    /// The reader has ended and must be reopened.
     pub(super) async fn next(&mut self) -> Result<Change, String> {
         match self.reader.next().await {
             Some(Ok(message)) => {
@@ -69,10 +69,10 @@ impl Bucket {
     }
 }
 
-/// Opens the bucket `kind` of the cluster without a reader; it is created if there is none.
+/// Opens the bucket `kind` of the cluster without a reader, creating it if necessary.
 ///
 /// # Errors
-/// What NATS answered.
+/// The error of NATS.
 pub(super) async fn open_store(
     connection: &Connection,
     kind: &str,
@@ -82,8 +82,8 @@ pub(super) async fn open_store(
     if let Ok(store) = connection.jetstream.get_key_value(name.as_str()).await {
         return Ok(store);
     }
-    // As the client makes a bucket, which first asks for figures of the account that servers before 2.10 do not have; and
-    // messages may be deleted, so that an entry goes without a mark.
+    // Same settings as in the client, with two differences. The client first queries account figures that servers
+    // before 2.10 lack. Here messages can be deleted, so an entry is removed without leaving a marker.
     let config = Config {
         name: format!("KV_{name}"),
         subjects: vec![format!("$KV.{name}.>")],
@@ -106,11 +106,11 @@ pub(super) async fn open_store(
 pub(super) struct Change {
     /// Its key.
     pub(super) key: String,
-    /// Its value; empty when it was deleted.
+    /// Its value; empty after a deletion.
     pub(super) value: bytes::Bytes,
-    /// The place of the change in the bucket.
+    /// The sequence number of the change in the bucket.
     pub(super) revision: u64,
 }
 
-/// How long opening may take: four requests, each with its own deadline.
+/// The timeout of opening: four requests, each with its own deadline.
 const OPEN_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The bucket of answered calls: `NODE.CALL` → what another node needs to record the call when its node dies.
+//! The bucket of answered calls: `NODE.CALL` → the data that another node needs to record the call when its node dies.
 
 use std::time::Duration;
 
@@ -27,25 +27,25 @@ pub struct StoredCall {
     pub call: CallId,
     /// Its content.
     pub value: Bytes,
-    /// The place of the entry, by which it is removed.
+    /// The revision of the entry, by which it is removed.
     pub revision: u64,
 }
 
 impl CallBucket {
-    /// Opens the bucket, which is created if there is none.
+    /// Opens the bucket, creating it if necessary.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn open(connection: &Connection) -> Result<Self, String> {
         let opened = timeout(OPEN_MAX, open_store(connection, CALLS, ENTRY_AGE_MAX)).await;
         let store = opened.map_err(|_| NO_ANSWER.to_owned())??;
         Ok(CallBucket { store, inbox: connection.client.clone() })
     }
 
-    /// Writes the entry of a call, and returns its place.
+    /// Writes the entry of a call, and returns its revision.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn put(&self, node: NodeId, call: CallId, value: Bytes) -> Result<u64, String> {
         match timeout(REQUEST_MAX, self.store.put(key(node, call), value)).await {
             Ok(result) => result.map_err(|error| chain(&error)),
@@ -53,10 +53,10 @@ impl CallBucket {
         }
     }
 
-    /// Removes the entry at a place. A deletion by key would leave a mark of each call in the memory of NATS.
+    /// Removes the entry with this revision. A deletion by key would leave a marker of each call in the memory of NATS.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not; an entry that is not there is none.
+    /// The error of NATS, or a timeout; a missing entry is not an error.
     pub async fn remove(&self, revision: u64) -> Result<(), String> {
         match timeout(REQUEST_MAX, self.store.stream.delete_message(revision)).await {
             Ok(Ok(_)) => Ok(()),
@@ -69,7 +69,7 @@ impl CallBucket {
     /// Reads every entry of a node.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn of_node(&self, node: NodeId) -> Result<Vec<StoredCall>, String> {
         timeout(READ_MAX, self.read(node)).await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
     }
@@ -108,9 +108,9 @@ fn key(node: NodeId, call: CallId) -> String {
 }
 
 const CALLS: &str = "calls";
-/// Longer than any call; what is older was left behind.
+/// Longer than any call; older entries are leftovers.
 const ENTRY_AGE_MAX: Duration = Duration::from_secs(2 * 86_400);
 const NO_ANSWER: &str = "NATS does not answer";
 const OPEN_MAX: Duration = Duration::from_secs(5);
-/// How long reading the calls of a node may take: 20,000 calls are some 40 MB.
+/// The timeout of reading the calls of a node: 20,000 calls are some 40 MB.
 const READ_MAX: Duration = Duration::from_secs(30);

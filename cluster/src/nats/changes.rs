@@ -1,5 +1,5 @@
-//! Notices of what a node has committed, for all others, so that they read it at once. A message may be lost: every node polls,
-//! too.
+//! Notices of committed changes, for all other nodes, so that they read the change immediately. A message may be lost,
+//! so every node polls as well.
 
 use async_nats::Subscriber;
 use futures_util::StreamExt as _;
@@ -8,15 +8,15 @@ use sidetone_model::ids::NodeId;
 
 use super::connection::{Connection, REQUEST_MAX, chain};
 
-/// What has changed. One that only a later version knows is ignored.
+/// The kind of a change. Kinds that only a later version has are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredChange {
     /// Keys, users and sessions.
     Credentials,
-    /// All that a switch knows of the directory.
+    /// All parts of the directory that a switch uses.
     Directory,
-    /// What this version does not know.
+    /// A kind that this version does not know.
     #[serde(other)]
     Unknown,
 }
@@ -37,10 +37,10 @@ pub struct ChangesOfOthers {
 }
 
 impl Connection {
-    /// Notifies all other nodes of what `node` has committed.
+    /// Notifies all other nodes of the changes that `node` has committed.
     ///
     /// # Errors
-    /// Too much waits for the connection.
+    /// The send queue of the connection is full.
     pub async fn send_changes(&self, node: NodeId, changed: Vec<StoredChange>) -> Result<(), String> {
         let notice =
             serde_json::to_vec(&Notice { v: FORMAT, node, changed }).map_err(|error| error.to_string())?;
@@ -50,10 +50,11 @@ impl Connection {
         }
     }
 
-    /// Listens to what other nodes than `node` commit. The client listens again by itself after a lost connection.
+    /// Subscribes to the changes that nodes other than `node` commit. The client subscribes again after a lost
+    /// connection.
     ///
     /// # Errors
-    /// Too much waits for the connection.
+    /// The send queue of the connection is full.
     pub async fn changes_of_others(&self, node: NodeId) -> Result<ChangesOfOthers, String> {
         match tokio::time::timeout(REQUEST_MAX, self.client.subscribe(self.subject())).await {
             Ok(Ok(messages)) => Ok(ChangesOfOthers { node, messages }),
@@ -72,7 +73,7 @@ impl ChangesOfOthers {
     pub async fn next(&mut self) -> Option<Vec<StoredChange>> {
         loop {
             let message = self.messages.next().await?;
-            // Another format is of a later version, whose nodes poll as well.
+            // Another format is of a later version; its nodes poll as well.
             let Ok(notice) = serde_json::from_slice::<Notice>(&message.payload) else { continue };
             if notice.node != self.node {
                 return Some(notice.changed);

@@ -1,4 +1,4 @@
-//! One connection to NATS for all that a node shares.
+//! The connection to NATS that all parts of a node share.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Connection {
     pub(super) connects: Arc<AtomicU64>,
 }
 
-/// Why NATS cannot be used.
+/// The reason why NATS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The file of authorities cannot be read.
@@ -37,10 +37,10 @@ pub enum ConnectError {
     Refused {
         /// The servers, without passwords.
         servers: String,
-        /// What the client said.
+        /// The message of the client.
         reason: String,
     },
-    /// No answer in time.
+    /// No answer before the deadline.
     #[error("[cluster] nats {servers}: no answer within {} s; check that a NATS server runs there with JetStream", PROBE_MAX.as_secs())]
     Timeout {
         /// The servers, without passwords.
@@ -49,7 +49,7 @@ pub enum ConnectError {
 }
 
 impl Connection {
-    /// Begins to connect, and goes on to for ever; a server that does not answer is no error here.
+    /// Starts to connect, and retries forever; a server that does not answer is no error here.
     ///
     /// # Errors
     /// The authorities cannot be read, or the settings are wrong.
@@ -78,18 +78,18 @@ impl Connection {
         Ok(Connection { client, jetstream, settings: Arc::new(settings), connects })
     }
 
-    /// How often a connection was established.
+    /// The number of times a connection was established.
     pub fn connects(&self) -> u64 {
         self.connects.load(Ordering::Relaxed)
     }
 
-    /// Sends what waits.
+    /// Sends the queued messages.
     pub async fn flush(&self) {
-        // A server that does not answer gets no more.
+        // Best effort: a server that does not answer in time gets no more.
         let _ = tokio::time::timeout(REQUEST_MAX, self.client.flush()).await;
     }
 
-    /// Sends what waits, and closes the connection.
+    /// Sends the queued messages, and closes the connection.
     pub async fn close(&self) {
         self.flush().await;
         let _ = tokio::time::timeout(REQUEST_MAX, self.client.drain()).await;
@@ -99,7 +99,7 @@ impl Connection {
 /// Tries the servers once, for `sidetone check`: a connection, the login, and JetStream. Nothing is created.
 ///
 /// # Errors
-/// What does not work, with what to do.
+/// The failed step, and how to fix it.
 pub async fn probe(settings: ClusterSettings) -> Result<(), ConnectError> {
     let servers = settings.to_string();
     let refused = |reason| ConnectError::Refused { servers: servers.clone(), reason };
@@ -110,7 +110,7 @@ pub async fn probe(settings: ClusterSettings) -> Result<(), ConnectError> {
         let found = connection.jetstream.get_stream(bucket).await;
         connection.close().await;
         match found.map(drop).map_err(|error| chain(&error)) {
-            // The first node makes it.
+            // The first node creates it.
             Err(reason) if !reason.contains("stream not found") => Err(refused(format!(
                 "JetStream does not answer ({reason}); start nats-server with -js, and let the user use it"
             ))),
@@ -135,7 +135,7 @@ fn options(settings: &ClusterSettings, node: &str) -> Result<ConnectOptions, Con
             RECONNECT_STEP.saturating_mul(attempts).min(RECONNECT_DELAY_MAX)
         });
     if let Some(file) = &settings.extra_ca {
-        // The client reads it at each connection; a file that is missing is found here.
+        // The client reads the file only when it connects; a missing file is found here.
         std::fs::File::open(file)
             .map_err(|source| ConnectError::Authorities { file: file.clone(), source })?;
         options = options.add_root_certificates(file.clone());
@@ -153,12 +153,12 @@ fn note(connects: &AtomicU64, event: &Event) {
         Event::SlowConsumer(_) => {
             tracing::warn!("messages of NATS were dropped: they came faster than they were read")
         }
-        // What the node makes of a failure is logged by the member task, once.
+        // The member task logs the consequences of a failure, once.
         other => tracing::debug!(event = %other, "NATS reports"),
     }
 }
 
-/// An error with its causes.
+/// The text of an error with its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -173,15 +173,15 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// How long one attempt to connect may take.
+/// The timeout of one connection attempt.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
-/// How long one request to the server may take.
+/// The timeout of one request to the server.
 pub(super) const REQUEST_MAX: Duration = Duration::from_secs(2);
-/// How long [`probe`] may take.
+/// The timeout of [`probe`].
 const PROBE_MAX: Duration = Duration::from_secs(5);
-/// A connection without an answer to two pings is opened again.
+/// The ping interval; a connection without an answer to two pings is reopened.
 const PING_EVERY: Duration = Duration::from_secs(2);
-/// Commands that may wait for the connection.
+/// The maximum number of commands queued for the connection.
 const QUEUE_LEN_MAX: usize = 4_096;
 const RECONNECT_STEP: Duration = Duration::from_millis(100);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Whether another process already runs under the id of a node that starts.
+//! Whether another process already runs under the id of a starting node.
 
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use super::member::{ENTRY_AGE_MAX, NODES};
 use crate::membership::{BEAT_EVERY, Heartbeat};
 
 impl Connection {
-    /// Whether another process writes heartbeats under `node` now. It waits for two heartbeats at most, and only where the
-    /// last process of that id has not left in order; `false` where NATS does not answer, which is no evidence.
+    /// Whether another process currently writes heartbeats under `node`. It waits for at most two heartbeats, and only
+    /// if the last process with that id has not left in order. Without an answer of NATS it returns `false`, because
+    /// there is no evidence.
     pub async fn has_double(&self, node: NodeId) -> bool {
         let Ok(Ok(mut bucket)) = timeout(OPEN_MAX, Bucket::open(self, NODES, ENTRY_AGE_MAX)).await else {
             return false;
@@ -35,5 +36,5 @@ impl Connection {
     }
 }
 
-/// How long each answer may take.
+/// The timeout of each answer.
 const OPEN_MAX: Duration = Duration::from_secs(2);

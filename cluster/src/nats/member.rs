@@ -1,4 +1,4 @@
-//! The task of a member: writes its heartbeats, reads those of all, and keeps the view for its readers.
+//! The task of a member: writes its heartbeats, reads those of all members, and keeps the view for its readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub struct Member {
     work: Work,
 }
 
-/// What is under way with NATS.
+/// The NATS operations in progress.
 #[derive(Default)]
 struct Work {
     bucket: Option<Bucket>,
@@ -33,7 +33,7 @@ struct Work {
     writing: Option<BoxFuture<'static, Result<(), String>>>,
 }
 
-/// What a member reports as it happens.
+/// The reports of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A change of the view.
@@ -47,9 +47,9 @@ pub enum Notice {
 pub struct MemberCounters {
     /// Heartbeats written.
     pub written: AtomicU64,
-    /// Heartbeats that NATS did not take.
+    /// Heartbeats that NATS did not accept.
     pub failed: AtomicU64,
-    /// Heartbeats read, the own ones among them.
+    /// Heartbeats read, including this node's.
     pub read: AtomicU64,
     /// Heartbeats that could not be read.
     pub unreadable: AtomicU64,
@@ -63,7 +63,7 @@ struct Shared {
     counters: MemberCounters,
 }
 
-/// What other parts read of a member; clones share it.
+/// The state of a member for other parts; clones share it.
 #[derive(Clone, Debug)]
 pub struct MemberHandle {
     shared: Arc<Shared>,
@@ -72,7 +72,7 @@ pub struct MemberHandle {
 }
 
 impl MemberHandle {
-    /// The view as it is now.
+    /// The current view.
     pub fn view(&self) -> Arc<View> {
         self.shared.view.borrow().clone()
     }
@@ -94,7 +94,7 @@ impl MemberHandle {
 }
 
 impl Member {
-    /// A member that begins; `figures` is read before each heartbeat, `notices` is called for every change.
+    /// A new member; `figures` is read before each heartbeat, `notices` is called for every change.
     pub fn new(
         connection: Connection,
         identity: Identity,
@@ -120,7 +120,7 @@ impl Member {
 
     /// Runs until `stop` turns true; then the node leaves the cluster.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task left unfinished is begun again.
+        // Unfinished operations of an earlier run of the task are restarted.
         self.work = Work::default();
         self.open();
         loop {
@@ -148,7 +148,7 @@ impl Member {
                 self.work.bucket = Some(*bucket);
             }
             Done::Opened(Err(reason)) => {
-                // The machine asks again.
+                // The machine requests the next attempt.
                 self.work.opening = None;
                 self.handle(Input::Failed(reason));
             }
@@ -159,7 +159,7 @@ impl Member {
                     Err(reason) => {
                         self.count(|counters| &counters.failed);
                         self.handle(Input::Failed(reason));
-                        // The servers may have lost the bucket with their memory.
+                        // The servers may have restarted without the bucket.
                         self.open();
                     }
                 }
@@ -175,7 +175,7 @@ impl Member {
 
     fn read(&mut self, change: &Change) {
         if change.value.is_empty() {
-            // An entry that an operator deleted; its node writes it again.
+            // An operator deleted the entry; its node writes it again.
             return;
         }
         match Heartbeat::read(&change.value) {
@@ -215,7 +215,7 @@ impl Member {
         self.shared.view.send_replace(Arc::new(self.machine.view(now)));
     }
 
-    /// Opens the bucket and its reader, unless that is under way.
+    /// Opens the bucket and its reader, unless that is in progress.
     fn open(&mut self) {
         self.work.bucket = None;
         if self.work.opening.is_none() {
@@ -225,7 +225,7 @@ impl Member {
         }
     }
 
-    /// Writes a heartbeat; one that is still under way is given up, because this one replaces it.
+    /// Writes a heartbeat; it cancels and replaces a write in progress.
     fn write(&mut self, heartbeat: &Heartbeat) {
         if self.work.writing.take().is_some() {
             self.count(|counters| &counters.failed);
@@ -245,11 +245,11 @@ impl Member {
         self.work.writing = Some(put.boxed());
     }
 
-    /// The last heartbeat says that the node has left.
+    /// Writes the last heartbeat, which reports that the node has left.
     async fn leave(&mut self) {
         self.handle(Input::Leave);
         if let Some(writing) = self.work.writing.take() {
-            // Without it the others notice after three seconds.
+            // If it is lost, the others notice after three seconds.
             let _ = writing.await;
         }
         self.connection.flush().await;
@@ -260,14 +260,14 @@ impl Member {
     }
 }
 
-/// What has come to an end.
+/// An operation that has ended.
 enum Done {
     Opened(Result<Box<Bucket>, String>),
     Read(Result<Change, String>),
     Written(Result<(), String>),
 }
 
-/// Waits for what is under way; for ever if there is nothing.
+/// Waits for the operation in progress; forever if there is none.
 async fn under_way<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(work) => work.await,
@@ -284,7 +284,7 @@ async fn next_change(bucket: &mut Option<Bucket>) -> Result<Change, String> {
 
 /// The bucket of the members.
 pub(super) const NODES: &str = "nodes";
-/// How long the heartbeat of a node that is gone is kept.
+/// How long the heartbeat of a node that is down is kept.
 pub(super) const ENTRY_AGE_MAX: Duration = Duration::from_secs(86_400);
-/// How long writing may take; the next heartbeat replaces it.
+/// The timeout of a write; the next heartbeat replaces it.
 const WRITE_MAX: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! The driver: the connection to NATS, and the task that carries the messages of the machines.
 //!
-//! Every wait has a deadline. A connection that fails is opened again by the client without end; a reader that returns
-//! nothing is opened again when the machine asks for it.
+//! Every wait has a deadline. The client reopens a failed connection, without a limit of attempts. A reader that
+//! returns nothing is reopened when the machine requests it.
 
 mod binding_bucket;
 mod bucket;

@@ -1,4 +1,4 @@
-//! Reads the members without being one, for `sidetone nodes`.
+//! Reads the members without joining the cluster, for `sidetone nodes`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,21 +17,22 @@ use crate::membership::{GONE_AFTER, Heartbeat, MEMBERS_MAX};
 pub struct Observed {
     /// Its last heartbeat.
     pub last: Heartbeat,
-    /// Whether it is there: whether a second heartbeat came while the observer listened.
+    /// Whether it is up: a second heartbeat arrived while the observer listened.
     pub state: NodeState,
 }
 
 impl Connection {
-    /// Listens until every stored member has sent another heartbeat, or for three seconds, and returns the members by name.
+    /// Listens until every stored member has sent another heartbeat, or for three seconds, and returns the members by
+    /// name.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn observe(&self) -> Result<Vec<Observed>, String> {
         let mut bucket = Bucket::open(self, NODES, ENTRY_AGE_MAX).await?;
         let (began, mut members) = (Instant::now(), BTreeMap::<NodeId, Observed>::new());
         loop {
             let is_complete = members.values().all(|member| member.state != NodeState::Gone);
-            // The stored values come at once, before the heartbeats of the members.
+            // The stored values arrive immediately, before the heartbeats of the members.
             let wait = if is_complete { STORED_MAX } else { GONE_AFTER };
             match timeout_at(began + wait, bucket.next()).await {
                 Ok(change) => note(&mut members, &change?.value),
@@ -45,7 +46,7 @@ impl Connection {
 }
 
 fn note(members: &mut BTreeMap<NodeId, Observed>, value: &[u8]) {
-    // What cannot be read is counted by the members.
+    // The members count unreadable heartbeats.
     let Ok(heartbeat) = Heartbeat::read(value) else { return };
     let node = heartbeat.identity.node;
     let before = members.get(&node);
@@ -59,5 +60,5 @@ fn note(members: &mut BTreeMap<NodeId, Observed>, value: &[u8]) {
     }
 }
 
-/// How long the stored values may take.
+/// The timeout of reading the stored values.
 const STORED_MAX: Duration = Duration::from_millis(500);

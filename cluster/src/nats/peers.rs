@@ -1,4 +1,4 @@
-//! Requests between nodes: a question to one of them, an answer in time or none.
+//! Requests between nodes: a question to one node, answered before a deadline or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use tokio::sync::watch;
 
 use super::connection::{Connection, chain};
 
-/// What nodes are asked about: each topic has its own listener, so that none waits for the others.
+/// The topic of a question. Each topic has its own listener, so that no topic waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// Recordings and traces on the disk of a node.
     Files,
-    /// Limits that the nodes keep together.
+    /// Limits that the nodes share.
     Limits,
-    /// Live things, and requests of clients.
+    /// Live calls, rooms and phones, and requests of clients.
     Live,
 }
 
 /// Answers one question of another node.
 pub type Answering = Arc<dyn Fn(Bytes) -> BoxFuture<'static, Vec<u8>> + Send + Sync>;
 
-/// The task that answers the other nodes, before it runs.
+/// The task that answers the questions of other nodes, before it runs.
 pub struct PeerListener {
     connection: Connection,
     topic: Topic,
@@ -42,23 +42,23 @@ pub struct PeerListener {
 pub struct PeerCounters {
     /// Questions that this node answered.
     pub answered: AtomicU64,
-    /// Questions that it refused, because too many were under way.
+    /// Questions that it refused, because too many were in progress.
     pub refused: AtomicU64,
 }
 
 impl Connection {
-    /// Asks another node about live things, which has until `deadline`.
+    /// Asks another node about live objects; the answer must arrive before `deadline`.
     ///
     /// # Errors
-    /// No node listens, or it does not answer in time.
+    /// No node listens, or it does not answer before the deadline.
     pub async fn ask(&self, node: NodeId, question: Vec<u8>, deadline: Duration) -> Result<Bytes, String> {
         self.ask_about(Topic::Live, node, question, deadline).await
     }
 
-    /// Asks another node about a topic, which has until `deadline`.
+    /// Asks another node about a topic; the answer must arrive before `deadline`.
     ///
     /// # Errors
-    /// No node listens, or it does not answer in time.
+    /// No node listens, or it does not answer before the deadline.
     pub async fn ask_about(
         &self,
         topic: Topic,
@@ -68,7 +68,7 @@ impl Connection {
     ) -> Result<Bytes, String> {
         let request = Request::new().payload(question.into()).timeout(Some(deadline));
         let asked = self.client.send_request(subject(self, topic, node), request);
-        // The client's own deadline begins when the question is sent; without a connection it waits before.
+        // The client's own timeout starts when the question is sent; without a connection the client waits before that.
         match tokio::time::timeout(deadline, asked).await {
             Ok(Ok(answer)) => Ok(answer.payload),
             Ok(Err(error)) => Err(chain(&error)),
@@ -78,7 +78,7 @@ impl Connection {
 }
 
 impl PeerListener {
-    /// Answers questions about a topic to `node` by `answering`.
+    /// Answers questions to `node` about a topic with `answering`.
     pub fn new(
         connection: Connection,
         (topic, node): (Topic, NodeId),
@@ -88,7 +88,7 @@ impl PeerListener {
         (PeerListener { connection, topic, node, answering, counters: Arc::clone(&counters) }, counters)
     }
 
-    /// Runs until `stop` turns true. The client subscribes again by itself after a lost connection.
+    /// Runs until `stop` turns true. The client subscribes again after a lost connection.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         let mut under_way = FuturesUnordered::new();
         let Some(mut questions) = self.subscribe(&mut stop).await else { return };
@@ -100,7 +100,7 @@ impl PeerListener {
                     let Some(question) = question else { break };
                     let Some(reply) = question.reply else { continue };
                     if under_way.len() >= UNDER_WAY_MAX {
-                        // Without an answer the other node sends its client 503 with Retry-After.
+                        // Without an answer the other node responds to its client with 503 and Retry-After.
                         self.counters.refused.fetch_add(1, Ordering::Relaxed);
                         continue;
                     }
@@ -108,14 +108,14 @@ impl PeerListener {
                     let counters = Arc::clone(&self.counters);
                     under_way.push(async move {
                         let answer = answer.await;
-                        // A node that has gone away meanwhile needs no answer.
+                        // The other node may have disconnected; it then needs no answer.
                         let _ = client.publish(reply, answer.into()).await;
                         counters.answered.fetch_add(1, Ordering::Relaxed);
                     }.boxed());
                 }
             }
         }
-        // The client is closed: no question comes any more.
+        // The client is closed: no question arrives any more.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 
@@ -142,6 +142,6 @@ fn subject(connection: &Connection, topic: Topic, node: NodeId) -> String {
     format!("{}.{topic}.{node}", connection.settings.name)
 }
 
-/// Questions that are answered at the same time.
+/// The maximum number of questions answered at the same time.
 const UNDER_WAY_MAX: usize = 64;
 const SUBSCRIBE_AGAIN: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The bucket of live rooms: `ORGANISATION.ROOM` → the node that owns it. An entry is forgotten when its lease is over.
+//! The bucket of live rooms: `ORGANISATION.ROOM` → the node that owns it. An entry is deleted when its lease expires.
 
 use async_nats::jetstream::kv::{Store, UpdateErrorKind};
 use bytes::Bytes;
@@ -16,10 +16,10 @@ pub struct RoomBucket(Bucket);
 pub struct RoomStore(Store);
 
 impl RoomBucket {
-    /// Opens the bucket, which is created if there is none, and reads it from its beginning.
+    /// Opens the bucket, creating it if necessary, and starts reading at its beginning.
     ///
     /// # Errors
-    /// What NATS answered, or that it did not.
+    /// The error of NATS, or a timeout.
     pub async fn open(connection: &Connection) -> Result<Self, String> {
         Bucket::open(connection, ROOMS, LEASE).await.map(RoomBucket)
     }
@@ -29,10 +29,10 @@ impl RoomBucket {
         RoomStore(self.0.store.clone())
     }
 
-    /// The next change for the machine; `None` for one that concerns no room. Safe to drop while it waits.
+    /// The next change for the machine; `None` for a change of no room. Cancel-safe.
     ///
     /// # Errors
-    /// The reader has ended and must be opened again.
+    /// The reader has ended and must be reopened.
     pub async fn next(&mut self) -> Result<Option<Input>, String> {
         let change = self.0.next().await?;
         let key = RoomKey::parse(&change.key);
@@ -41,7 +41,7 @@ impl RoomBucket {
 }
 
 impl RoomStore {
-    /// Writes an entry if the stored one has this revision; 0: if there is none.
+    /// Writes an entry if the stored one has this revision; 0: if no entry is stored.
     pub async fn write(&self, key: RoomKey, id: OperationId, value: Vec<u8>, revision: u64) -> Input {
         let written = self.0.update(key.to_string(), Bytes::from(value), revision);
         let outcome = match timeout(REQUEST_MAX, written).await {

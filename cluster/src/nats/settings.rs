@@ -1,4 +1,4 @@
-//! How a node reaches NATS.
+//! The settings of a node's connection to NATS.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,50 +10,50 @@ use async_nats::ServerAddr;
 /// The servers, and the name of the cluster on them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// The servers of NATS, with user and password if they have one.
+    /// The NATS servers, with user and password if required.
     servers: Vec<String>,
     /// The name of the cluster: the first part of every bucket and subject.
     pub name: String,
-    /// How many servers of NATS keep each entry.
+    /// The number of NATS servers that keep each entry.
     pub replicas: usize,
-    /// A PEM file with authorities that are trusted besides the system's.
+    /// A PEM file with certificate authorities that are trusted in addition to the system's.
     pub extra_ca: Option<PathBuf>,
     /// How long a node must be silent before another one records its calls.
     pub lost_after: Duration,
-    /// Where this node takes SIP of the other nodes, over UDP or TLS, and the key that they share; without them no node calls
-    /// the phones of another one.
+    /// The listener for SIP of the other nodes, over UDP or TLS, and the key that all nodes share. Without it, no node
+    /// calls the phones of another one.
     pub edge: Option<EdgeSettings>,
 }
 
 /// The listener for other nodes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EdgeSettings {
-    /// Its address, as the other nodes reach it.
+    /// Its address, as reachable by the other nodes.
     pub listen: SocketAddr,
     /// The key that signs flow tokens, the same at every node.
     pub key: String,
-    /// The files of TLS with the other nodes; `None` for UDP.
+    /// The files for TLS with the other nodes; `None` for UDP.
     pub tls: Option<NodeTlsFiles>,
 }
 
-/// The files of TLS between nodes, in PEM.
+/// The files for TLS between nodes, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTlsFiles {
     /// The certificate of this node, then those of intermediate authorities.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The only authorities that are trusted for certificates of nodes.
+    /// The only certificate authorities that are trusted for nodes.
     pub authority: PathBuf,
 }
 
-/// Why a list of servers cannot be used; the text never repeats a password.
+/// The reason why a list of servers cannot be used; the text never contains a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
-    /// Too many, or none.
+    /// There is no server, or there are too many.
     #[error("must name 1 to {SERVERS_MAX} servers, such as nats://10.0.0.5:4222")]
     Number,
-    /// One is no URL.
+    /// An entry is not a URL.
     #[error(
         "must be URLs of NATS servers, separated by commas, such as nats://10.0.0.5:4222 or tls://user:password@nats.example:4222"
     )]
@@ -64,7 +64,7 @@ impl ClusterSettings {
     /// Reads the URLs of servers, separated by commas.
     ///
     /// # Errors
-    /// One is no URL of NATS, or there are too many.
+    /// A URL is not one of NATS, or there are too many.
     pub fn new(servers: &str) -> Result<Self, ServersError> {
         let servers: Vec<String> =
             servers.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect();
@@ -93,7 +93,7 @@ impl ClusterSettings {
         self.servers.iter().filter_map(|url| url.parse().ok()).collect()
     }
 
-    /// Whether a password would travel, or the cluster's messages could be read, over a network without TLS.
+    /// Whether a password or the cluster's messages would cross a network without TLS.
     pub fn is_open(&self) -> bool {
         self.servers.iter().any(|url| {
             url.parse::<ServerAddr>().is_ok_and(|server| {
@@ -106,7 +106,7 @@ impl ClusterSettings {
     }
 }
 
-/// Hosts and ports without users and passwords.
+/// The hosts and ports, without users and passwords.
 impl fmt::Display for ClusterSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, server) in self.addresses().iter().enumerate() {

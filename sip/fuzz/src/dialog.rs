@@ -24,10 +24,10 @@ pub fn sip_dialog(data: &[u8]) {
 struct World {
     ua: Ua,
     now: Instant,
-    /// How often each leg has ended.
+    /// The number of times each leg has ended.
     legs: HashMap<LegKey, u32>,
     servers: Vec<ServerKey>,
-    /// Sent messages, for the peer to answer or to repeat.
+    /// Sent messages, which the peer answers or repeats.
     sent: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ impl World {
         self.hear(text.into_bytes());
     }
 
-    /// Our response to a request of the peer.
+    /// Answers a request of the peer.
     fn answer(&mut self, which: usize) {
         let Some(key) = self.servers.get(which % self.servers.len().max(1)).cloned() else { return };
         let status = StatusCode::new(STATUSES[which % STATUSES.len()]).expect("a status");
@@ -208,7 +208,7 @@ fn header<'a>(message: &'a str, name: &str) -> &'a str {
     line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim())
 }
 
-/// Our tag: of From in our requests, of To in our responses.
+/// The local tag: of From in sent requests, of To in sent responses.
 fn local_tag(sent: &str) -> String {
     let ours = header(sent, if sent.starts_with("SIP/2.0") { "To" } else { "From" });
     ours.split_once(";tag=").map_or_else(String::new, |(_, tag)| format!(";tag={tag}"))

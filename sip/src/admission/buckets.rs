@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 pub struct Rate {
     /// Events per second in the long run, at least one.
     pub per_second: u32,
-    /// Events at once, at least one.
+    /// Maximum number of events at one instant, at least one.
     pub burst: u32,
 }
 

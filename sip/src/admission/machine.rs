@@ -23,7 +23,7 @@ pub struct AdmissionConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Dropped {
-    /// Its dialog or transaction exceeds the rate of any real one.
+    /// Its dialog or transaction exceeds the rate of any legitimate one.
     Dialog,
     /// It is not SIP.
     NotSip,
@@ -33,7 +33,7 @@ pub enum Dropped {
     Source,
     /// All sources that are not authenticated exceed their common limit.
     Strangers,
-    /// It belongs to nothing here: a response without a request of ours, an ACK without a transaction.
+    /// It belongs to no dialog or transaction here: a response to no request of ours, or an ACK without a transaction.
     Stray,
 }
 
@@ -84,7 +84,7 @@ impl Dropped {
         Dropped::Stray,
     ];
 
-    /// Whether the sender exceeds a limit, as opposed to sending something that belongs to nothing.
+    /// Whether the sender exceeds a limit; false for messages that belong to no dialog or transaction.
     pub const fn is_flood(self) -> bool {
         !matches!(self, Dropped::NotSip | Dropped::Stray)
     }
@@ -103,7 +103,7 @@ impl Dropped {
 }
 
 impl Admission {
-    /// Full buckets; `rng` makes the secret for their cells. `epoch` is any time not after the first use.
+    /// Full buckets; `rng` creates the secret that selects their cells. `epoch` is any time not after the first use.
     pub fn new(config: AdmissionConfig, epoch: Instant, rng: &mut StdRng) -> Self {
         let mut buckets = |rate, bits| Buckets::new(rate, bits, epoch, rng);
         let all = config.strangers_per_second.max(1);
@@ -273,8 +273,7 @@ mod tests {
             assert!(bench.admission.admit_live(now, ms % 200).is_ok());
         }
         assert_eq!(known, 3 * asked, "of those who are known, beside {sources} who flood");
-        // T1 requires 95 of 100; the others share both cells with the flood, or came before its bursts were
-        // over.
+        // T1 requires 95 of 100; the others share both cells with the flood, or arrived before its bursts were over.
         assert!(
             strangers * 100 >= asked * 95,
             "{strangers} of {asked} strangers, beside {sources} who flood"
@@ -283,7 +282,7 @@ mod tests {
         assert!((20_000..=70_000).contains(&let_in), "{let_in} of {sources}");
     }
 
-    /// A hundred thousand forged sources: known peers, trunks, credentials and dialogs are not affected.
+    /// A hundred thousand forged sources: authenticated peers, trunks, credentials and dialogs are not affected.
     #[test]
     fn forged_sources_take_nothing_of_those_who_are_known() {
         let mut bench = Bench::new();

@@ -43,7 +43,7 @@ struct Current {
 }
 
 impl Client {
-    /// A client for one peer. `rng` makes its cnonces.
+    /// A client for one peer. `rng` generates its cnonces.
     pub fn new(username: &str, password: &str, realm: Realm, rng: StdRng) -> Self {
         Client {
             username: username.to_owned(),

@@ -76,7 +76,7 @@ impl Hex {
     }
 }
 
-/// A byte as two lower-case hex digits.
+/// The two lower-case hex digits of a byte.
 pub(super) const fn hex_digits(byte: u8) -> [u8; 2] {
     const fn digit(value: u8) -> u8 {
         if value < 10 { b'0' + value } else { b'a' + value - 10 }
@@ -84,7 +84,7 @@ pub(super) const fn hex_digits(byte: u8) -> [u8; 2] {
     [digit(byte >> 4), digit(byte & 0x0f)]
 }
 
-/// What is stored instead of a password: the HA1 of each algorithm, in hex.
+/// Stored instead of a password: the HA1 of each algorithm, in hex.
 ///
 /// It is valid only for this user in this realm, but there it is as secret as the password: `Debug` does not
 /// print it.
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn rfc_2069_section_2_4_as_corrected() {
-        // The RFC's own value is wrong; this is the one of its erratum 749.
+        // The RFC's own value is wrong; this one is from erratum 749.
         let credential = Credential::new("Mufasa", "testrealm@host.com", "CircleOfLife");
         let nonce = "dcd98b7102dd2f0e8b11d0f600bfb0c093";
         assert_eq!(

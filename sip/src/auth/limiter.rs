@@ -103,8 +103,8 @@ impl FailureLimiter {
         self.closed_for(now, guess, is_registered).is_some()
     }
 
-    /// For how long the account stays blocked for the source; `None` when it is not blocked. The result does
-    /// not depend on whether the account exists.
+    /// The time for which the account stays blocked for the source; `None` when it is not blocked. The result does not
+    /// depend on whether the account exists.
     pub fn closed_for(&self, now: Instant, guess: Guess<'_>, is_registered: bool) -> Option<Duration> {
         let account = self.key(guess.realm, guess.username);
         let source = self.sources.map.get(&source_of(guess.source))?;
@@ -125,7 +125,7 @@ impl FailureLimiter {
             .max()
     }
 
-    /// Counts a wrong answer. The limit that it reaches, the one with the most failures if there are several.
+    /// Counts a wrong answer. Returns the limit that it reaches; if it reaches several, the one with the most failures.
     pub fn fail(&mut self, now: Instant, guess: Guess<'_>) -> Option<Limit> {
         let account = self.key(guess.realm, guess.username);
         let fresh = Failures { since: now, count: 0 };
@@ -173,7 +173,7 @@ impl Failures {
         if now.saturating_duration_since(self.since) < WINDOW { self.count } else { 0 }
     }
 
-    /// For how long they still count.
+    /// The time for which they still count.
     fn left(self, now: Instant) -> Duration {
         WINDOW.saturating_sub(now.saturating_duration_since(self.since))
     }

@@ -29,7 +29,7 @@ pub const SECRET_BYTES: usize = 32;
 
 /// Creates and verifies nonces.
 pub struct Nonces {
-    /// Begun with the secret.
+    /// The MAC, initialised with the secret.
     mac: Option<Hmac<Sha256>>,
     guarded_max: usize,
     epoch: Instant,
@@ -131,7 +131,7 @@ impl Nonces {
     /// Marks a count of a verified nonce as used. Counts may arrive out of order, as over UDP, within 64.
     ///
     /// # Errors
-    /// [`NonceFault::Replayed`] when the count was used, or is too old to know.
+    /// [`NonceFault::Replayed`] when the count was used, or is too old to tell.
     pub fn spend(&mut self, now: Instant, nonce: &str, count: u32) -> Result<(), NonceFault> {
         let mark = split(nonce).and_then(|(stamp, seal)| mark(stamp, seal)).ok_or(NonceFault::Foreign)?;
         if let Some(counts) = self.used.get_mut(&mark) {

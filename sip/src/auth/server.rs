@@ -52,10 +52,10 @@ impl<F: Fn(&str) -> Option<Credential>> Accounts for F {
     }
 }
 
-/// What to do with a request.
+/// The action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The account of this user name sent it.
+    /// The request is from the account with this user name.
     Accepted {
         /// The digest's user name, unescaped.
         username: String,
@@ -70,7 +70,7 @@ pub enum Decision {
     /// Too many failures: answer 403. No digest was computed. The result does not depend on whether the
     /// account exists.
     Limited {
-        /// For how long this lasts.
+        /// The time until the block ends.
         retry_after: Duration,
         /// The digest's user name, unescaped.
         username: String,
@@ -247,7 +247,7 @@ impl From<NonceFault> for Refusal {
     }
 }
 
-/// The parameters of an `Authorization` header as they were on the wire.
+/// The parameters of an `Authorization` header, as received.
 struct Answer<'a> {
     username: String,
     nonce: &'a str,

@@ -19,7 +19,7 @@ pub struct Answer {
 pub enum AnswerInput {
     /// The ACK.
     Ack,
-    /// The time of [`Answer::next_timeout`] has come.
+    /// The time of [`Answer::next_timeout`] has been reached.
     Timeout,
 }
 
@@ -49,7 +49,7 @@ impl Answer {
     /// Feeds one event.
     pub fn handle_input(&mut self, now: Instant, input: AnswerInput) {
         match (&mut self.state, input) {
-            // A retransmitted ACK, or a timer that is not ours.
+            // A retransmitted ACK, or the timeout of another machine.
             (State::Done, _) => {}
             (State::Waiting { .. }, AnswerInput::Ack) => self.state = State::Done,
             (State::Waiting { give_up, .. }, AnswerInput::Timeout) if now >= *give_up => {

@@ -70,8 +70,8 @@ pub struct Dialog {
     contact: String,
     /// The flow on which the peer's messages arrive.
     flow: Flow,
-    /// Whether requests use the flow although the peer's messages name another address: because of a NAT, or
-    /// because the user knows the flow.
+    /// Whether requests use the flow although the peer's messages name another address: because of a NAT, or because
+    /// the user chose the flow.
     keeps_flow: bool,
     /// The ACK of the latest 2xx, with its CSeq number and its flow, for sending it again (§13.2.2.4).
     last_ack: Option<(u32, Flow, Bytes)>,
@@ -257,8 +257,8 @@ impl Dialog {
     /// The flow for requests of this dialog.
     ///
     /// Over UDP, an IP address in the first route or the remote target is used, unless the peer is behind a NAT or the
-    /// user chose the flow ([`Dialog::keep_to_flow`]). In all other cases, and for a host name, requests use the flow on
-    /// which the peer's own messages arrive (for the reason of RFC 3581).
+    /// user chose the flow ([`Dialog::keep_to_flow`]). In all other cases, and for a host name, requests use the flow
+    /// on which the peer's own messages arrive (for the reason of RFC 3581).
     pub fn route(&self) -> Flow {
         let hop = self.routes.next_hop(&self.remote_target);
         let address = hop.host().and_then(|host| host.ip());
@@ -271,9 +271,9 @@ impl Dialog {
         }
     }
 
-    /// Sends requests by the flow from now on, whatever the peer's Contact is; a route of proxies still counts.
+    /// Sends requests on the flow from now on, whatever the peer's Contact is; a route of proxies still applies.
     ///
-    /// For a registered phone, because it is reachable only where its REGISTER came from (RFC 5626 §5.3).
+    /// For a registered phone, which is reachable only on the flow of its REGISTER (RFC 5626 §5.3).
     pub fn keep_to_flow(&mut self) {
         self.keeps_flow = true;
     }

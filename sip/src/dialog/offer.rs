@@ -26,7 +26,7 @@ pub enum InviteInput {
     Finished,
     /// Our INVITE was refused with 491.
     RequestPending,
-    /// The time of [`InviteUsage::next_timeout`] has come.
+    /// The time of [`InviteUsage::next_timeout`] has been reached.
     Timeout,
 }
 

@@ -22,14 +22,14 @@ pub enum ReliableInput {
     Prack(u32),
     /// A response is sent, with the number that [`ReliableResponses::next_rseq`] gave.
     Sent,
-    /// The time of [`ReliableResponses::next_timeout`] has come.
+    /// The time of [`ReliableResponses::next_timeout`] has been reached.
     Timeout,
 }
 
 /// Outputs of the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReliableOutput {
-    /// The PRACK belongs to the response that waits: the next response may be sent.
+    /// The PRACK belongs to the pending response: the next response may be sent.
     Acknowledged,
     /// 64·T1 have passed without a PRACK: refuse the INVITE with a 5xx.
     GiveUp,
@@ -72,7 +72,7 @@ impl ReliableResponses {
                 self.state = State::Idle;
                 self.output = Some(ReliableOutput::Acknowledged);
             }
-            // Of another response, or a repetition with a new transaction.
+            // A PRACK of another response, or one repeated in a new transaction.
             (_, ReliableInput::Prack(_)) => {}
             (State::Waiting { give_up, .. }, ReliableInput::Timeout) if now >= *give_up => {
                 self.state = State::Idle;

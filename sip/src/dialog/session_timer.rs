@@ -1,7 +1,7 @@
 //! The session timer of one dialog (RFC 4028): which side refreshes it, when, and when it expires.
 //!
-//! It detects that a peer is gone when a refresh is not answered or does not arrive. The machine decides; the
-//! user agent writes the headers and sends. Peers without the extension have no timer, unless one of their
+//! It detects a dead peer when a refresh is not answered or does not arrive. The machine decides; the user agent writes
+//! the headers and sends. Peers without the extension have no timer, unless one of their proxies requests it.
 //! proxies requests it.
 
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub enum SessionTimerInput {
     /// A 2xx to an INVITE or UPDATE was sent or received: the timer restarts with these terms, or is off
     /// without terms.
     Settled(Option<SessionTerms>),
-    /// The time of [`SessionTimer::next_timeout`] has come.
+    /// The time of [`SessionTimer::next_timeout`] has been reached.
     Timeout,
 }
 
@@ -129,8 +129,8 @@ impl SessionTimer {
         let least = least.max(theirs.unwrap_or_default()).min(INTERVAL_MAX_S);
         let asked = wanted.as_ref().map(|wanted| wanted.interval_s);
         let interval_s = match (asked, present) {
-            // §9: the 2xx may shorten the interval of the request, never extend it: not even to our minimum, when
-            // a proxy asked for less on behalf of a peer without the extension.
+            // §9: the 2xx may shorten the interval of the request, never extend it: not even to our minimum, when a
+            // proxy requested less on behalf of a peer without the extension.
             (Some(asked), _) => asked.min(self.config.expires_s.max(least)).max(MIN_SE_S),
             (None, Some(terms)) => terms.interval_s.max(least),
             (None, None) => self.config.expires_s.max(least),
@@ -159,20 +159,20 @@ impl SessionTimer {
             (_, SessionTimerInput::Settled(None)) => self.state = State::Off,
             (_, SessionTimerInput::Settled(Some(terms))) => {
                 let interval = Duration::from_secs(terms.interval_s.into());
-                // §10: before the end of the interval by a third of it, at most 32 s.
+                // §10: before the end of the interval, by a third of it or 32 s, whichever is less.
                 let expires = now + interval - (interval / 3).min(BYE_BEFORE);
                 let refresh = terms.we_refresh.then(|| now + interval / 2);
                 self.state = State::On { terms, expires, refresh };
             }
-            // The timeout of another timer.
+            // The timeout of another machine.
             (State::Off, SessionTimerInput::Timeout) => {}
             (State::On { expires, .. }, SessionTimerInput::Timeout) if now >= *expires => {
                 self.state = State::Off;
                 self.output = Some(SessionTimerOutput::Expired);
             }
             (State::On { refresh: Some(refresh), .. }, SessionTimerInput::Timeout) if now >= *refresh => {
-                // The refresh may be refused for now, delayed by another request, or in progress: check again
-                // until the end.
+                // The refresh may be refused for now, delayed by another request, or in progress: check again until the
+                // session expires.
                 *refresh = now + RETRY_AFTER;
                 self.output = Some(SessionTimerOutput::Refresh);
             }

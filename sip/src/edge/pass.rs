@@ -1,4 +1,4 @@
-//! Passes: what a node asserts to another one about a request, signed with the key of the cluster.
+//! Passes: assertions of one node to another about a request, signed with the key of the cluster.
 
 use subtle::ConstantTimeEq;
 

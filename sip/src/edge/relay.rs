@@ -37,7 +37,7 @@ pub struct Edge {
     local: Local,
 }
 
-/// What becomes of a message that the edge is concerned with.
+/// The result of relaying a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relayed {
     /// It is passed on.
@@ -46,13 +46,13 @@ pub enum Relayed {
         to: Flow,
         /// The message.
         bytes: Bytes,
-        /// For a request over a connection: the response 430 and its destination, to be sent when the connection is
-        /// gone (RFC 5626 §5.3.1).
+        /// For a request over a connection: the response 430 and its destination, to be sent if the connection is
+        /// closed (RFC 5626 §5.3.1).
         failed: Option<(Flow, Bytes)>,
     },
     /// It is answered, without state.
     Refuse {
-        /// Where its sender is.
+        /// The flow to its sender.
         to: Flow,
         /// The response.
         bytes: Bytes,
@@ -68,12 +68,12 @@ impl Edge {
         Edge { signer: Signer::new(key, node), internal, local }
     }
 
-    /// The token of a phone's flow: the user of the Route by which other nodes reach it here.
+    /// The token of a phone's flow: the user part of the Route by which other nodes reach the phone here.
     pub fn token(&self, flow: &Flow) -> String {
         format!("{MARK}{}", self.signer.token(flow))
     }
 
-    /// Whether a flow is one to or from another node.
+    /// Whether a flow leads to another node.
     pub fn is_internal(&self, flow: &Flow) -> bool {
         flow.listener == self.internal && flow.protocol == Protocol::Udp
     }
@@ -87,7 +87,7 @@ impl Edge {
         }
     }
 
-    /// Whether the edge has to relay a message: its top Route or its top Via has a mark of an edge.
+    /// Whether the edge must relay a message: its top Route or its top Via has the mark of an edge.
     pub fn concerns(&self, message: &Message) -> bool {
         match message {
             Message::Request(request) => {
@@ -100,7 +100,7 @@ impl Edge {
         }
     }
 
-    /// Relays a message; [`Edge::concerns`] must be true of it.
+    /// Relays a message for which [`Edge::concerns`] is true.
     pub fn relay(&self, from: Flow, message: Message) -> Relayed {
         match message {
             Message::Request(request) => self.relay_request(from, request),
@@ -108,7 +108,7 @@ impl Edge {
         }
     }
 
-    /// Whether a datagram to a phone is one of the edge; `start` is the beginning of the datagram.
+    /// Whether a datagram to a phone was relayed by the edge; `start` is the beginning of the datagram.
     pub fn sent(&self, to: &Flow, start: &[u8]) -> bool {
         let via = glance(start).via.and_then(|via| Via::parse(via).ok());
         let branch = via.as_ref().and_then(Via::branch).and_then(token_of_branch);
@@ -131,13 +131,13 @@ impl Edge {
         }
     }
 
-    /// Where a request goes.
+    /// The flow to which a request is relayed.
     fn target(&self, from: &Flow, request: &Request) -> Result<Flow, StatusCode> {
         let routes = request.routes().map_err(|_| StatusCode::BAD_REQUEST)?;
         let token = routes.first().and_then(token_of).ok_or(StatusCode::FORBIDDEN)?;
         let to = self.signer.flow(token).ok_or(StatusCode::FORBIDDEN)?;
         let is_from_node = self.is_internal(from);
-        // Only from one side to the other; and a call of a phone begins at its own node, not through the edge.
+        // Only between a node and a phone; and a call of a phone begins at its own node, not through the edge.
         if is_from_node == self.is_internal(&to) || (!is_from_node && !is_in_dialog(request)) {
             return Err(StatusCode::FORBIDDEN);
         }
@@ -155,7 +155,7 @@ impl Edge {
         let own = routes
             .iter()
             .take_while(|route| token_of(route).is_some_and(|token| self.signer.flow(token).is_some()));
-        // The Record-Route of the other side follows.
+        // The Record-Route of the other side follows it.
         for _ in 0..own.take(2).count() {
             request.pop_first(Name::Route)?;
         }
@@ -174,7 +174,7 @@ impl Edge {
         request.prepend(Name::Via, Via::new(Transport::from_token(to.protocol.as_str()), host, port, &branch))
     }
 
-    /// The Record-Route for the side of `side`, by which its requests reach the other one.
+    /// The Record-Route for the peer on `side`, through which its requests reach `other`.
     fn route(&self, side: &Flow, other: &Flow) -> String {
         let transport = match side.protocol {
             Protocol::Udp => String::new(),
@@ -233,5 +233,5 @@ fn flow_failed() -> StatusCode {
     StatusCode::new(430).unwrap_or(StatusCode::TEMPORARILY_UNAVAILABLE)
 }
 
-/// What every token of an edge begins with: rare in a message, and allowed in a user and in a branch.
+/// The prefix of every token of an edge: rare in a message, and valid in a user part and in a branch.
 const MARK: &str = "edge~";

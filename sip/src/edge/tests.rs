@@ -149,7 +149,7 @@ fn what_the_edge_has_not_signed_leads_nowhere() {
             "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 203.0.113.5;branch=z9hG4bK{branch}.x\r\nVia: SIP/2.0/UDP 10.0.0.1\r\n\
              From: <sip:a@b>;tag=a\r\nTo: <sip:a@b>;tag=b\r\nCall-ID: c\r\nCSeq: 1 BYE\r\nContent-Length: 0\r\n\r\n"
         );
-        // A branch of the edge names the side that the request came from, never the one that answers.
+        // The branch always contains the flow of the request's sender, never that of the responder.
         assert_eq!(edge.relay(phone, parse(text.into())), Relayed::Nothing, "{branch}");
     }
 }

@@ -1,4 +1,4 @@
-//! Flow tokens: a flow of this node, signed, as the user of a URI and in branches (RFC 5626 §5.2).
+//! Flow tokens: a signed flow of this node, used as the user part of a URI and in branches (RFC 5626 §5.2).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -14,7 +14,8 @@ use crate::flow::{Flow, ListenerId, Protocol};
 pub(super) struct Signer(Hmac<Sha256>);
 
 impl Signer {
-    /// With the key of the cluster. A token is valid at one node only: it holds the node's own number of a listener.
+    /// From the key of the cluster. A token is valid at one node only, because it contains the node's own listener
+    /// number.
     pub(super) fn new(key: &[u8], node: &[u8]) -> Self {
         let mut mac = keyed(key);
         mac.update(b"flow tokens of node ");
@@ -75,7 +76,7 @@ impl Signer {
 }
 
 fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    // A key longer than a block is hashed, as RFC 2104 §2 has it.
+    // A key longer than a block is hashed first (RFC 2104 §2).
     let mut block = [0; BLOCK_LEN];
     let hashed;
     let key = if key.len() > BLOCK_LEN {
@@ -101,7 +102,7 @@ fn number(protocol: Protocol) -> u8 {
 const PROTOCOLS: [Protocol; 5] = [Protocol::Udp, Protocol::Tcp, Protocol::Tls, Protocol::Ws, Protocol::Wss];
 /// Bytes of the content of a token with an IPv6 address.
 const IPV6_LEN: usize = 23;
-/// Bytes of a seal: 80 bits, as RFC 5626 §5.2 proposes for its example.
+/// Length of a seal: 80 bits, as in the example of RFC 5626 §5.2.
 const SEAL_LEN: usize = 10;
 const TOKEN_LEN_MAX: usize = (IPV6_LEN + SEAL_LEN).div_ceil(3) * 4;
 const DIGEST_LEN: usize = 9;

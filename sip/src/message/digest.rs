@@ -10,7 +10,7 @@ use crate::message::limits::PARAMS_MAX;
 use crate::message::params::unquote;
 use crate::message::scan::Cursor;
 
-/// A challenge or credentials of any scheme: one text, and where its parameters stand in it.
+/// A challenge or credentials of any scheme: one text, and the positions of its parameters in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     text: String,
@@ -133,7 +133,7 @@ impl Digest {
         self.params.push(Place { name, value });
     }
 
-    /// Appends text; returns where it stands. A header value is far below 4 GiB.
+    /// Appends text; returns its position. A header value is far below 4 GiB.
     fn append(&mut self, text: &str) -> (u32, u32) {
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let start = place(self.text.len());

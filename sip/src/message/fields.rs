@@ -33,7 +33,7 @@ impl fmt::Display for CSeq {
     }
 }
 
-/// RAck: which reliable provisional response a PRACK answers (RFC 3262 §7.2).
+/// RAck: the reliable provisional response that a PRACK acknowledges (RFC 3262 §7.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RAck {
     /// RSeq of the response.

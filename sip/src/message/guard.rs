@@ -13,7 +13,7 @@ use crate::message::name::Known;
 use crate::message::scan::{Cursor, number, quotes_balanced};
 use crate::message::{Headers, Method, Rejection, via};
 
-/// Which headers that may occur only once were seen, and the number of Vias.
+/// The headers seen so far that may occur only once, and the number of Vias.
 #[derive(Default)]
 struct Seen {
     vias: usize,

@@ -40,15 +40,15 @@ pub struct Header<'a> {
 
 /// The header lines of one message in order.
 ///
-/// Received lines keep their bytes, including name case and folds, and are written unchanged. Lines that are set
-/// later, or copied from another message, stand one after the other in a buffer of their own: a line costs no
-/// allocation, and a copied one does not keep the other message.
+/// Received lines keep their bytes, including name case and folds, and are written unchanged. Lines that are set later,
+/// or copied from another message, are stored one after the other in a separate buffer: a line costs no allocation, and
+/// a copied line does not keep the other message alive.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
     /// The message into which received lines point; empty for a message that was built.
     raw: Bytes,
-    /// The lines that were set or copied, without CRLFs, and the values of folded lines. What replaced lines held
-    /// stays unused.
+    /// The lines that were set or copied, without CRLFs, and the values of folded lines. The bytes of replaced lines
+    /// stay in it unused.
     own: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -102,7 +102,7 @@ impl Headers {
         Self { raw, own: Vec::new(), lines: Vec::with_capacity(16) }
     }
 
-    /// Appends a received line, which the indexer has checked.
+    /// Appends a received line that the indexer has checked.
     pub(crate) fn push_at(&mut self, at: LineAt) {
         let known = Known::from_bytes(self.raw.get(at.start..at.name_end).unwrap_or_default());
         let mut line = Line {
@@ -318,7 +318,7 @@ impl Headers {
             .any(|value| List::new(value).any(|element| element.eq_ignore_ascii_case(token)))
     }
 
-    /// Whether a line of this name is there.
+    /// Whether there is a line of this name.
     #[must_use]
     pub fn contains<'a>(&self, name: impl Into<Name<'a>>) -> bool {
         self.header_bytes(name).is_some()
@@ -340,7 +340,7 @@ impl Headers {
         of_name.map(|line| line.end.saturating_sub(line.start) as usize + 2).sum()
     }
 
-    /// What [`Headers::write`] adds to [`Headers::wire_len`] at most: a Content-Length and the empty line.
+    /// The maximum length that [`Headers::write`] adds to [`Headers::wire_len`]: a Content-Length and the empty line.
     pub(crate) fn end_len(&self, body_len: usize) -> usize {
         let length = self.place_of(Name::ContentLength).is_none().then(|| length_len(body_len));
         2 + length.unwrap_or_default()
@@ -492,7 +492,7 @@ impl Headers {
         });
     }
 
-    /// The place of the first line of this name.
+    /// The index of the first line of this name.
     fn place_of(&self, name: Name<'_>) -> Option<usize> {
         match name.known() {
             Some(known) => self.lines.iter().position(|line| line.known == Some(known)),
@@ -593,7 +593,7 @@ fn range(bytes: &[u8], start: u32, end: u32) -> &[u8] {
 /// Length of most lines.
 const LINE_LIKELY: usize = 128;
 
-/// Every place is within the limits of a message, which are far below 4 GiB.
+/// Every position is within the limits of a message, which are far below 4 GiB.
 fn narrow(wide: usize) -> u32 {
     u32::try_from(wide).unwrap_or(u32::MAX)
 }

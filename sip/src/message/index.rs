@@ -27,8 +27,7 @@ pub(crate) fn index(raw: &Bytes, head: Range<usize>) -> Indexed {
     let mut indexed =
         Indexed { start_line: head.start..head.start, headers: Headers::over(raw.clone()), fault: None };
     let bytes = raw.get(..head.end).unwrap_or_default();
-    // Nearly every head is clean, and two scans of the whole head find that out faster than a check of each
-    // line.
+    // Nearly every head is clean; two scans of the complete head detect that faster than a check of each line.
     let swept = bytes.get(head.start..).unwrap_or_default();
     let is_clean =
         memchr(0, swept).is_none() && memchr_iter(b'\r', swept).count() == memchr_iter(b'\n', swept).count();

@@ -1,4 +1,4 @@
-//! Guesses what a datagram is without parsing it, for decisions that must be cheaper than parsing.
+//! Guesses the type of a datagram without parsing it, for decisions that must be cheaper than parsing.
 //!
 //! The result is not reliable. For a message written in the usual way it equals the parser's result; for a
 //! folded or malformed one it may contain less, and then the message is treated as one from an
@@ -182,8 +182,8 @@ mod tests {
                 let found = glance(&text);
                 prop_assert!(matches!(found.kind, Kind::Request(_)));
                 let read = request.to().unwrap().tag().map(str::to_owned);
-                // A tag that only one of them finds only makes the message count as unauthenticated, or
-                // causes it to be parsed.
+                // A tag that only one of them finds merely makes the message count as unauthenticated, or causes it to
+                // be parsed.
                 if let (Some(read), Some(found)) = (&read, found.to_tag) {
                     prop_assert!(read == found || text.contains(&b'"'), "{} {}", read, found);
                 }

@@ -161,7 +161,7 @@ impl<'a> List<'a> {
         Self { rest: (!text.is_empty()).then_some(text) }
     }
 
-    /// What follows the elements that were taken.
+    /// The text after the elements that were taken.
     pub(crate) fn rest(&self) -> Option<&'a str> {
         self.rest
     }
@@ -231,7 +231,7 @@ static TOKEN_BYTES: [bool; 256] = {
     table
 };
 
-/// Splits text at the first occurrence of an ASCII byte, which belongs to neither part.
+/// Splits text at the first occurrence of an ASCII byte, which is in neither part.
 pub(crate) fn divide(text: &str, byte: u8) -> Option<(&str, &str)> {
     // Mostly too short for memchr to be faster: a scheme, a user, a parameter.
     let at = text.bytes().position(|b| b == byte)?;

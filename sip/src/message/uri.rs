@@ -331,7 +331,7 @@ impl<'a> Parts<'a> {
     /// Splits and checks a URI.
     pub(crate) fn split(text: &'a str) -> Result<Self, Malformed> {
         let odd = text.bytes().any(|b| b <= b' ' || matches!(b, 0x7f | b'<' | b'>'));
-        // U+FFFD replaces bytes that were not UTF-8: such a URI was never sent.
+        // U+FFFD replaces bytes that were not UTF-8, so the URI was not sent in this form.
         if odd || (!text.is_ascii() && text.contains('\u{fffd}')) {
             return Err(Malformed("URI"));
         }

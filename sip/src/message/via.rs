@@ -223,7 +223,7 @@ impl<'a> Hop<'a> {
         self.branch().filter(|branch| branch.strip_prefix(MAGIC_COOKIE).is_some_and(|rest| !rest.is_empty()))
     }
 
-    /// Writes sent-by as it was written, with a lower-case host; the colon is always there.
+    /// Writes sent-by as it was written, with a lower-case host; the colon is always written.
     pub(crate) fn write_sent_by(&self, out: &mut impl fmt::Write) -> fmt::Result {
         match Host::parse(self.host) {
             Ok(Host::Name(_)) | Err(_) => {
@@ -253,7 +253,7 @@ impl<'a> Hop<'a> {
         self.rport.is_some() || of_host.map(|ip| ip.to_canonical()) != Some(source)
     }
 
-    /// Whether the hop stays as it is when the server stores the source.
+    /// Whether the hop stays unchanged when the server stores the source.
     pub(crate) fn is_noted(&self, source: SocketAddr) -> bool {
         let ip = source.ip().to_canonical();
         let is = |value: Option<Option<&str>>, text: String| value.flatten() == Some(text.as_str());

@@ -30,7 +30,8 @@ pub struct Binding {
     pub instance: Option<String>,
     /// `reg-id`: identifies one of the device's flows.
     pub reg_id: Option<u32>,
-    /// Whether the device has ICE, as `Supported: ice` or `+sip.ice` says (RFC 5768); false for one at another node.
+    /// Whether the device supports ICE according to `Supported: ice` or `+sip.ice` (RFC 5768); false for a binding at
+    /// another node.
     pub has_ice: bool,
     /// The User-Agent of the last REGISTER for it, at most 200 characters.
     pub user_agent: Option<Arc<str>>,
@@ -40,11 +41,11 @@ pub struct Binding {
     pub cseq: u32,
     /// When it was created or last refreshed.
     pub refreshed_at: Instant,
-    /// When it ends without a refresh.
+    /// The time at which it expires without a refresh.
     pub expires_at: Instant,
-    /// What its probes have shown.
+    /// The results of its probes.
     pub reachability: Reachability,
-    /// The flow of its phone at the other node where it registered; `flow` then leads to that node.
+    /// For a binding at another node: the flow of its phone there; `flow` then leads to that node.
     pub device_flow: Option<Flow>,
     /// When its next probe is due; `None` also while one waits to be sent.
     pub(super) probe_at: Option<Instant>,
@@ -116,7 +117,7 @@ impl Binding {
         same_device || self.contact.is_equivalent(contact)
     }
 
-    /// When it needs processing.
+    /// When the binding next needs processing.
     pub(super) fn wakes_at(&self) -> Instant {
         self.probe_at.map_or(self.expires_at, |at| at.min(self.expires_at))
     }
@@ -127,9 +128,9 @@ fn device_ip(contact: &Uri) -> Option<IpAddr> {
     contact.host().and_then(Host::ip).map(|ip| ip.to_canonical())
 }
 
-/// Whether a flow is lost when it is not used: a NAT drops it, or we close an idle connection. The phone is
-/// reachable only on this flow. A phone may name its public address although it is behind a NAT: by STUN, or because
-/// its router rewrites SIP.
+/// Whether a flow is lost when it is not used: a NAT drops it, or we close an idle connection. The phone is reachable
+/// only on this flow. A phone behind a NAT may have its public address as its contact, through STUN or because its
+/// router rewrites SIP.
 pub(super) fn needs_keep_alive(contact: &Uri, flow: &Flow) -> bool {
     flow.protocol.is_reliable() || is_behind_nat(contact, flow) || is_public(flow.remote.ip().to_canonical())
 }
@@ -140,7 +141,7 @@ fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
     device_ip(contact) != Some(flow.remote.ip()) || port != flow.remote.port()
 }
 
-/// Whole seconds, rounded up: a binding never ends after the time that was reported.
+/// Whole seconds, rounded up, so that a binding never ends later than reported.
 pub(super) fn seconds_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! Bindings at other nodes: phones that are reached through the edge of the node where they registered.
+//! Bindings at other nodes: phones that are reached through the edge of their node.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::flow::Flow;
 use crate::registrar::{Binding, BindingId, SavedBinding};
 
-/// A binding of another node. The fields of `saved` are those of the binding there, with the way from here: `flow`
+/// A binding at another node. The fields of `saved` are those of the binding there, with the path from here: `flow`
 /// leads to the other node, and the first route of `path` names the phone's flow to that node.
 #[derive(Clone, Debug)]
 pub struct BindingElsewhere {
@@ -21,13 +21,13 @@ pub struct BindingElsewhere {
 #[derive(Default)]
 pub(super) struct Elsewhere {
     aors: HashMap<Arc<str>, Vec<Binding>>,
-    /// When the first binding of an address of record ends.
+    /// The first expiry of each address of record.
     ends: BTreeSet<(Instant, Arc<str>)>,
 }
 
 impl Elsewhere {
-    /// Replaces the bindings of an address of record; returns those that are gone. Of more than the maximum those are kept
-    /// that were refreshed last; a new address of record that is one too many gets none.
+    /// Replaces the bindings of an address of record; returns those that are removed. Beyond the maximum, the most
+    /// recently refreshed ones are kept. If there are too many addresses of record, a new one gets no bindings.
     pub(super) fn replace(
         &mut self,
         aor: &str,
@@ -61,12 +61,12 @@ impl Elsewhere {
         before.into_iter().map(|binding| binding.id).collect()
     }
 
-    /// When [`Elsewhere::expire`] has something to do.
+    /// When [`Elsewhere::expire`] is next due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.ends.first().map(|(end, _)| *end)
     }
 
-    /// Forgets the bindings that have ended: their node may have been silent about that.
+    /// Removes expired bindings, whose node may not have reported the expiry.
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some((_, aor)) = self.ends.first().filter(|(end, _)| *end <= now).cloned() {
             let mut bindings = self.take(&aor);
@@ -106,7 +106,7 @@ impl Elsewhere {
     }
 }
 
-/// Bindings of one address of record at other nodes; no account may have more.
+/// The maximum number of bindings of one address of record at other nodes; no account may have more.
 const BINDINGS_MAX: usize = 100;
 
 fn first_end(bindings: &[Binding]) -> Option<Instant> {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(ports(&registrar, at(10)), [3, 2]);
         registrar.replace_elsewhere("b@acme.test", vec![binding(4, at(10), 60)]);
         assert!(registrar.lookup("b@acme.test", at(10)).is_empty(), "one address too many");
-        // The first one ends, then the other, without a word of their node.
+        // The first one expires, then the other, without a report of their node.
         assert_eq!(registrar.next_timeout(), Some(at(69)));
         registrar.handle_input(at(69), Input::Timeout);
         assert_eq!(ports(&registrar, at(10)), [2]);

@@ -1,8 +1,8 @@
 //! Globally routable user agent URIs (RFC 5627): addresses that reach one device of an address of record.
 //!
-//! The public one shows the address of record and the device: `sip:1001@acme.test;gr=urn:uuid:…`. A temporary one
-//! shows neither: its user part is encrypted, so it needs no memory, and each registration gets another one. It is
-//! valid until the device registers with another Call-ID (RFC 5627 §3.3), expires, or the process ends.
+//! A public GRUU shows the address of record and the device: `sip:1001@acme.test;gr=urn:uuid:…`. A temporary one shows
+//! neither: its user part is encrypted, so it needs no memory, and each registration gets a new one. It is valid until
+//! the device registers with another Call-ID (RFC 5627 §3.3), the registration expires, or the process ends.
 
 use std::fmt::Write as _;
 
@@ -13,19 +13,19 @@ use subtle::ConstantTimeEq;
 use crate::message::Uri;
 use crate::registrar::Binding;
 
-/// Makes and opens temporary GRUUs.
+/// Creates and decrypts temporary GRUUs.
 pub struct GruuKey {
-    /// Begun with the secret.
+    /// The MAC, initialised with the secret.
     mac: Option<Hmac<Sha256>>,
     issued: u64,
 }
 
-/// The device of an address of record that a GRUU names.
+/// The device that a GRUU identifies within an address of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// By its `+sip.instance`.
+    /// Identified by its `+sip.instance`.
     Instance(Mark),
-    /// By its `+sip.instance` and the Call-ID of its registrations.
+    /// Identified by its `+sip.instance` and the Call-ID of its registrations.
     Registered(Mark),
 }
 
@@ -50,7 +50,7 @@ impl Device {
 }
 
 impl GruuKey {
-    /// With a `secret` that must be random and known to this process only.
+    /// With a random `secret` that only this process knows.
     pub fn new(secret: [u8; 32]) -> Self {
         // HMAC accepts a key of a block's length or less.
         GruuKey { mac: Hmac::new_from_slice(&secret).ok(), issued: 0 }
@@ -68,8 +68,8 @@ impl GruuKey {
         Some(format!(";pub-gruu=\"sip:{user}@{domain};gr={urn}\";temp-gruu=\"sip:{temporary}@{domain};gr\""))
     }
 
-    /// The user of the address of record and the device of a temporary GRUU; `None` for any other URI, and for one
-    /// that another process made.
+    /// The user of the address of record and the device of a temporary GRUU; `None` for any other URI, and for a GRUU
+    /// of another process.
     pub fn open(&self, uri: &Uri) -> Option<(String, Device)> {
         let sealed = uri.user_decoded()?;
         let bytes = bytes_of(sealed.strip_prefix(PREFIX)?)?;
@@ -89,7 +89,7 @@ impl GruuKey {
     fn seal(&mut self, user: &str, device: Mark) -> String {
         self.issued += 1;
         let nonce = self.issued.to_be_bytes();
-        // All have one length, so that it does not tell the length of the user.
+        // All have one length, so that it does not reveal the length of the user.
         let mut hidden = device.to_vec();
         hidden.extend_from_slice(user.as_bytes());
         let blocks = user.len().div_ceil(USER_BLOCK).max(1);
@@ -103,7 +103,7 @@ impl GruuKey {
         text
     }
 
-    /// Encrypts and decrypts: with a stream that each nonce has once.
+    /// Encrypts and decrypts with a key stream that is unique to each nonce.
     fn mask(&self, nonce: [u8; NONCE_BYTES], bytes: &mut [u8]) {
         for (block, chunk) in bytes.chunks_mut(32).enumerate() {
             let stream = self.hmac(&[b"stream", &nonce, &block.to_be_bytes()]);
@@ -127,7 +127,7 @@ impl GruuKey {
     }
 }
 
-/// The URN in a `+sip.instance`, which stands in angle brackets, in lower case: a UUID is the same in either case.
+/// The URN in a `+sip.instance`, without the angle brackets and in lower case: a UUID is case-insensitive.
 fn urn_of(instance: &str) -> String {
     instance.trim().trim_start_matches('<').trim_end_matches('>').to_ascii_lowercase()
 }
@@ -157,7 +157,7 @@ fn escaped(urn: &str) -> String {
     out
 }
 
-/// The bytes of a text in hex; `None` if it is not one.
+/// The bytes of a text in hex; `None` for any other text.
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

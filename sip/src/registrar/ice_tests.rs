@@ -3,7 +3,7 @@
 use crate::registrar::tests::register;
 use crate::registrar::{Contacts, Registration};
 
-/// RFC 5768 §4: a device says by an option tag or by a feature tag of its contact that it has ICE.
+/// RFC 5768 §4: a device indicates ICE support with an option tag or with a feature tag of its contact.
 #[test]
 fn a_registration_says_whether_the_device_has_ice() {
     for (headers, expected) in [

@@ -1,5 +1,5 @@
-//! Bindings that ended with their connection: a device that registers again from another one keeps its identifier,
-//! and with it its calls.
+//! Bindings that ended with their connection: a device that registers again on another connection keeps its binding's
+//! identifier, and with it its calls.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::registrar::{Binding, ContactUpdate};
 
 /// The bindings whose flow failed, until they would have expired.
 ///
-/// *Bounds*: [`LOST_PER_AOR_MAX`] of an address of record, whose oldest makes room; [`LOST_MAX`] in total, where the
-/// oldest of the domain with the most makes room: an organisation whose devices lose their connections again and again
-/// displaces those of another only beyond an equal share.
+/// *Bounds*: [`LOST_PER_AOR_MAX`] per address of record, beyond which its oldest is removed; [`LOST_MAX`] in total,
+/// beyond which the oldest of the domain with the most is removed. So an organisation whose devices keep losing their
+/// connections displaces only bindings of others that exceed an equal share.
 #[derive(Default)]
 pub(super) struct Lost {
-    /// The bindings of each address of record with their places in the order of their domain, the oldest first.
+    /// The bindings of each address of record with their positions in the order of their domain, the oldest first.
     by_aor: HashMap<Arc<str>, VecDeque<(u64, Binding)>>,
     /// The addresses of record of each domain in the order of loss.
     by_domain: HashMap<Arc<str>, BTreeMap<u64, Arc<str>>>,
@@ -58,20 +58,20 @@ impl Lost {
         found.filter(|binding| binding.expires_at > now)
     }
 
-    /// Forgets the devices of an address of record.
+    /// Removes the bindings of an address of record.
     pub(super) fn forget(&mut self, aor: &str) {
         for (place, _) in self.by_aor.remove(aor).unwrap_or_default() {
             self.change(domain_of(aor), |order| drop(order.remove(&place)));
         }
     }
 
-    /// The address of record with the oldest binding of the domain that has the most.
+    /// The address of record of the oldest binding in the domain with the most bindings.
     fn oldest_of_fullest(&self) -> Option<Arc<str>> {
         let (_, domain) = self.fullest.last()?;
         self.by_domain.get(domain)?.values().next().map(Arc::clone)
     }
 
-    /// Changes the order of a domain, and counts it.
+    /// Changes the order of a domain, and updates its count.
     fn change(&mut self, domain: &str, change: impl FnOnce(&mut BTreeMap<u64, Arc<str>>)) {
         let (key, mut order) = match self.by_domain.remove_entry(domain) {
             Some(known) => known,
@@ -100,7 +100,7 @@ impl Lost {
     }
 }
 
-/// The domain of an address of record: that of one organisation.
+/// The domain of an address of record, which identifies one organisation.
 fn domain_of(aor: &str) -> &str {
     aor.rsplit_once('@').map_or(aor, |(_, domain)| domain)
 }
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A device whose connection closes again and again takes no place of the devices of others.
+    /// A device whose connection closes repeatedly does not displace the devices of others.
     #[test]
     fn one_address_of_record_displaces_no_other() {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!((lost.len, lost.by_aor.len()), (LOST_MAX, LOST_MAX));
     }
 
-    /// An organisation with very many devices takes no place of those of another, which has less than an equal share.
+    /// An organisation with very many devices does not displace those of another that is below an equal share.
     #[test]
     fn one_organisation_displaces_no_other() {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]

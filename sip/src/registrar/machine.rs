@@ -26,18 +26,18 @@ pub struct RegistrarConfig {
     pub expires_default: Duration,
     /// Longer registrations are shortened to this.
     pub expires_max: Duration,
-    /// The largest number of bindings of an address of record whose account has no limit of its own. A new binding takes the
-    /// place of the one with the oldest refresh: first of the same instance, then of the same User-Agent, then of any.
+    /// The largest number of bindings of an address of record whose account has no limit of its own. A new binding
+    /// replaces the one with the oldest refresh: first of the same instance, then of the same User-Agent, then of any.
     pub bindings_max: usize,
-    /// The largest number of addresses of record, of those here and of those at other nodes.
+    /// The largest number of addresses of record with bindings here, and of those with bindings at other nodes.
     pub aors_max: usize,
     /// Interval of keep-alives on flows through a NAT and on connections. Most NATs drop a flow after 30 s.
     pub keep_alive: Duration,
-    /// Interval of probes of every binding; `None` sends keep-alives only, whose answers show nothing.
+    /// Interval of probes of every binding; `None` sends keep-alives only, whose answers are not evaluated.
     pub qualify: Option<Duration>,
-    /// Probes in a row without an answer that show that a phone is gone.
+    /// Consecutive unanswered probes after which a phone counts as unreachable.
     pub unanswered_max: u32,
-    /// The largest number of probes in a second, of all bindings together.
+    /// The largest number of probes per second, over all bindings.
     pub probes_per_second: u32,
 }
 
@@ -78,7 +78,7 @@ pub enum Input<'a> {
         /// The result.
         result: ProbeResult,
     },
-    /// The time of [`Registrar::next_timeout`] has come.
+    /// The time of [`Registrar::next_timeout`] has been reached.
     Timeout,
 }
 
@@ -104,7 +104,7 @@ pub enum Output {
         /// The flow for requests to it from now on.
         flow: Flow,
     },
-    /// A phone does not answer any more and is not called, or it answers again.
+    /// A phone no longer answers and is not called, or it answers again.
     Reachability {
         /// The address of record.
         aor: Arc<str>,
@@ -136,7 +136,7 @@ pub enum Output {
 /// Why a binding was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovalReason {
-    /// A newer one took its place.
+    /// A newer one replaced it.
     Displaced,
     /// It was not refreshed in time.
     Expired,
@@ -150,7 +150,7 @@ pub enum RemovalReason {
 
 /// The bindings of all addresses of record.
 ///
-/// [`Registrar::register`] answers a registration at once; its effects, and timeouts, come from
+/// [`Registrar::register`] answers a registration immediately; its effects, and timeouts, are outputs of
 /// [`Registrar::poll_output`].
 ///
 /// ```
@@ -176,7 +176,7 @@ pub struct Registrar {
     config: RegistrarConfig,
     /// The bindings in the order in which to try them.
     aors: HashMap<Arc<str>, Vec<Binding>>,
-    /// When which binding needs processing.
+    /// The next processing time of each binding.
     wakes: BTreeMap<(Instant, BindingId), Arc<str>>,
     pace: Pace,
     lost: Lost,
@@ -247,9 +247,9 @@ impl Registrar {
         Ok(self.aors.entry(key).insert_entry(bindings).into_mut())
     }
 
-    /// Adds bindings of an earlier process, reported as registrations, and returns how many; those that have expired,
-    /// are registered already or are more than `bindings_max` are left out. Nothing is sent: their flows were usable before, and the sockets have
-    /// the same addresses.
+    /// Adds bindings of an earlier process, reports them as registrations, and returns their number. Bindings that have
+    /// expired, are registered already or exceed `bindings_max` are omitted. Nothing is sent: their flows worked
+    /// before, and the sockets have the same addresses.
     pub fn restore(
         &mut self,
         now: Instant,
@@ -310,13 +310,13 @@ impl Registrar {
         wake.into_iter().chain(self.pace.next_timeout()).chain(self.elsewhere.next_timeout()).min()
     }
 
-    /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Those
-    /// of phones that do not answer are left out, and those at other nodes are among them.
+    /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Phones
+    /// that do not answer are omitted; bindings at other nodes are included.
     pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
         let here = self.bindings_of(aor);
         let is_there = |b: &&Binding| b.expires_at > now && b.reachability.is_callable();
         let mut found: Vec<Binding> = here.iter().filter(is_there).cloned().collect();
-        // Those here are stored in this order.
+        // The bindings at this node are stored in this order.
         let here_len = found.len();
         found.extend(self.elsewhere.beside(aor, now, here).cloned());
         if found.len() > here_len {
@@ -325,7 +325,7 @@ impl Registrar {
         found
     }
 
-    /// Replaces the bindings that an address of record has at other nodes; returns those that are gone.
+    /// Replaces the bindings of an address of record at other nodes; returns those that are removed.
     pub fn replace_elsewhere(&mut self, aor: &str, bindings: Vec<BindingElsewhere>) -> Vec<BindingId> {
         self.elsewhere.replace(aor, bindings, self.config.aors_max, &mut self.next_id)
     }
@@ -343,12 +343,12 @@ impl Registrar {
         }
     }
 
-    /// Every binding of an address of record, also of phones that do not answer.
+    /// Every binding of an address of record, including phones that do not answer.
     pub fn bindings_of(&self, aor: &str) -> &[Binding] {
         self.aors.get(aor).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Every binding with its address of record, also of phones that do not answer.
+    /// Every binding with its address of record, including phones that do not answer.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Binding)> {
         self.aors.iter().flat_map(|(aor, bindings)| bindings.iter().map(move |binding| (&**aor, binding)))
     }
@@ -424,7 +424,7 @@ impl Registrar {
         self.aors.is_empty()
     }
 
-    /// Checks everything that can cause a refusal. Returns the life of each contact, `None` for one to remove.
+    /// Checks everything that can cause a refusal. Returns the lifetime of each contact, `None` for one to remove.
     fn check(
         &self,
         now: Instant,
@@ -448,7 +448,7 @@ impl Registrar {
         Ok(lives)
     }
 
-    /// The life of each contact, `None` for one to remove.
+    /// The lifetime of each contact, `None` for one to remove.
     fn lives<'a>(
         &self,
         registration: &Registration,
@@ -489,7 +489,7 @@ impl Registrar {
         }
     }
 
-    /// Applies the contacts of a registration, each with its life.
+    /// Applies the contacts of a registration, each with its lifetime.
     fn refresh(
         &mut self,
         aor: &Arc<str>,
@@ -587,12 +587,12 @@ impl Registrar {
         self.send_probes(now);
     }
 
-    /// Sends the probes for which there is time now.
+    /// Sends the probes that are due within the rate.
     fn send_probes(&mut self, now: Instant) {
         while let Some((aor, id)) = self.pace.pop(now) {
             let binding =
                 self.aors.get_mut(&aor).and_then(|bindings| bindings.iter_mut().find(|b| b.id == id));
-            // It was removed, or it registered meanwhile and was scheduled again.
+            // It was removed, or it registered meanwhile and was rescheduled.
             let Some(binding) = binding.filter(|binding| binding.probe_at.is_none()) else { continue };
             let (contact, flow) = (binding.target(), binding.flow);
             self.wakes.remove(&(binding.wakes_at(), id));
@@ -603,7 +603,7 @@ impl Registrar {
         }
     }
 
-    /// Records the result of a probe; that of a request to an earlier flow of the binding shows nothing.
+    /// Records the result of a probe; a result for an earlier flow of the binding is ignored.
     fn probed(&mut self, now: Instant, aor: &str, (id, flow): (BindingId, &Flow), result: ProbeResult) {
         let bindings = self.aors.get_mut(aor).map(Vec::as_mut_slice).unwrap_or_default();
         let Some(binding) = bindings.iter_mut().find(|b| b.id == id && b.flow == *flow) else { return };
@@ -650,7 +650,7 @@ impl Registrar {
     }
 }
 
-/// What the contacts of one registration have in common.
+/// The properties that the contacts of one registration share.
 struct Refresh {
     now: Instant,
     bindings_max: usize,
@@ -670,8 +670,8 @@ fn in_order<'a>(
     if stale { Err(RegisterError::OutOfOrder) } else { Ok(()) }
 }
 
-/// The binding that makes room for those that were just registered: the one with the oldest refresh of the same device,
-/// which had another address, of the same User-Agent, or of any.
+/// The binding to remove for the newly registered ones: the one with the oldest refresh, of the same device under
+/// another address, else of the same User-Agent, else of any.
 fn displaced(bindings: &[Binding], registered: &VecDeque<(BindingId, bool)>) -> Option<BindingId> {
     let is_new = |b: &Binding| registered.iter().any(|(id, _)| *id == b.id);
     let (new, others): (Vec<&Binding>, Vec<&Binding>) = bindings.iter().partition(|b| is_new(b));
@@ -694,6 +694,5 @@ fn probe_interval(config: &RegistrarConfig, contact: &Uri, flow: &Flow) -> Optio
     [keep_alive, config.qualify].into_iter().flatten().min()
 }
 
-/// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
-/// once.
+/// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause a burst of outputs.
 const WAKES_AT_ONCE: usize = 1_024;

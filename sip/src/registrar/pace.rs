@@ -1,5 +1,5 @@
-//! The rate of probes: they leave evenly, and the domains take turns, so that one with many phones does not delay the
-//! probes of another.
+//! The rate of probes: they are sent evenly, and the domains take turns, so that one with many phones does not delay
+//! the probes of another.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::admission::{Bucket, Rate};
 use crate::registrar::BindingId;
 
-/// Probes that wait to be sent.
+/// Probes waiting to be sent.
 ///
 /// *Bounds*: each binding waits at most once, and once more after each registration.
 pub(super) struct Pace {
@@ -24,7 +24,7 @@ impl Pace {
         Pace { bucket, waiting: HashMap::new(), turn: VecDeque::new(), due: None }
     }
 
-    /// When probes can be sent that wait.
+    /// When the next waiting probes can be sent.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.due
     }
@@ -61,11 +61,11 @@ impl Pace {
     }
 }
 
-/// Groups of probes in a second.
+/// Groups of probes per second.
 const BURSTS_PER_SECOND: u32 = 100;
 
-/// The time to the first probe of a registration: in the second half of the interval, at a place that depends on the
-/// binding, so that phones that register at once are not probed at once.
+/// The time to the first probe of a registration: in the second half of the interval, at a position that depends on the
+/// binding, so that phones that register at the same time are not probed at the same time.
 pub(super) fn first_wait(id: BindingId, interval: Duration) -> Duration {
     let place = u32::try_from(id.0.wrapping_mul(GOLDEN) >> (64 - PLACES_BITS)).unwrap_or_default();
     interval - interval / 2 * place / (1 << PLACES_BITS)
@@ -73,5 +73,5 @@ pub(super) fn first_wait(id: BindingId, interval: Duration) -> Duration {
 
 /// 2⁶⁴ divided by the golden ratio: its multiples are spread evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The number of places is two to the power of this.
+/// The number of positions is two to the power of this.
 const PLACES_BITS: u32 = 16;

@@ -1,4 +1,4 @@
-//! Tests of probes: what their answers show, and how they are spread.
+//! Tests of probes: the meaning of their answers, and their distribution over time.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use expect_test::expect;
 use super::*;
 use crate::registrar::tests::{check_with, register};
 
-/// A phone that leaves two probes unanswered is not called, but stays registered; an answer or a registration brings it
-/// back. A result for the address that it had before says nothing.
+/// A phone that leaves two probes unanswered is not called, but stays registered; an answer or a registration makes it
+/// callable again. A result for its earlier address is ignored.
 #[test]
 fn a_phone_that_does_not_answer_is_not_called_until_it_does() {
     check_with(
@@ -58,8 +58,8 @@ fn a_phone_that_does_not_answer_is_not_called_until_it_does() {
     );
 }
 
-/// 1,000 phones of one domain and one of another, all registered at once: their probes are spread over half of the
-/// interval, no second has more than its share, and the other domain waits for none.
+/// 1,000 phones of one domain and one of another register at the same time: their probes are spread over half of the
+/// interval, no second exceeds its share, and the other domain is not delayed.
 #[test]
 fn probes_are_spread_and_the_domains_take_turns() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -91,7 +91,7 @@ fn probes_are_spread_and_the_domains_take_turns() {
         sent[..30].iter().all(|n| *n == 0) && sent[30..60].iter().all(|n| (20..50).contains(n)),
         "{sent:?}"
     );
-    // After a pause all are due at once.
+    // After a pause all are due at the same time.
     let late = start + Duration::from_secs(200);
     let mut order = Vec::new();
     for step in 0..2_000_u32 {

@@ -1,24 +1,24 @@
-//! What the probes of a binding show (RFC 5626 §4.2).
+//! The reachability of a binding, from the results of its probes (RFC 5626 §4.2).
 //!
-//! A probe is an OPTIONS. It keeps the flow through a NAT open, and its answer shows that the phone is there. A binding
-//! whose probes are not answered is not called until one is answered again or the phone registers.
+//! A probe is an OPTIONS. It keeps the flow through a NAT open, and its answer shows that the phone is reachable. A
+//! binding whose probes are not answered is not called until a probe is answered again or the phone registers.
 
 use std::time::{Duration, Instant};
 
-/// What the probes of a binding have shown.
+/// The results of a binding's probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
     /// Whether the phone is called.
     pub state: BindingState,
     /// Time from the last answered probe to its answer.
     pub round_trip: Option<Duration>,
-    /// When a probe was answered last.
+    /// The time of the last answer to a probe.
     pub last_answer_at: Option<Instant>,
-    /// Probes in a row without an answer.
+    /// Consecutive probes without an answer.
     pub(super) unanswered: u32,
 }
 
-/// Whether a registered phone is there.
+/// Whether a registered phone is reachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BindingState {
     /// It has answered a probe.
@@ -33,16 +33,16 @@ pub enum BindingState {
 /// The result of a probe or of another request to a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeResult {
-    /// Any final response came after this time.
+    /// A final response, of any status, arrived after this time.
     Answered(Duration),
     /// The request could not be sent, or the address refused it.
     Refused,
-    /// No response came.
+    /// No response arrived.
     Unanswered,
 }
 
 impl Reachability {
-    /// The same for a binding that registers again by the same flow.
+    /// The state after a registration on the same flow.
     pub(super) fn refreshed(self) -> Self {
         let state = match self.state {
             BindingState::Unreachable => BindingState::Unknown,
@@ -51,8 +51,8 @@ impl Reachability {
         Reachability { state, unanswered: 0, ..self }
     }
 
-    /// Records the result of a probe at this time; `limit` probes in a row without an answer show that the phone is
-    /// gone.
+    /// Records the result of a probe at this time; after `limit` consecutive unanswered probes the phone is
+    /// unreachable.
     pub(super) fn note(&mut self, now: Instant, result: ProbeResult, limit: u32) {
         match result {
             ProbeResult::Answered(round_trip) => {

@@ -54,7 +54,7 @@ pub struct ContactUpdate {
     pub instance: Option<String>,
     /// Its `reg-id`, which is valid only with an instance (RFC 5626 §6).
     pub reg_id: Option<u32>,
-    /// Whether the device has ICE (RFC 5768 §4).
+    /// Whether the device supports ICE (RFC 5768 §4).
     pub has_ice: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum RegisterError {
     /// `*` with other contacts, or without `Expires: 0`.
     #[error("register: * stands alone and with Expires: 0")]
     Star,
-    /// The requested life is too short.
+    /// The requested lifetime is too short.
     #[error("register: the shortest registration is {min_seconds} s")]
     TooBrief {
         /// The Min-Expires of the response.
@@ -90,7 +90,7 @@ impl RegisterError {
         match self {
             RegisterError::Full => StatusCode::SERVICE_UNAVAILABLE,
             RegisterError::Malformed(_) | RegisterError::Star => StatusCode::BAD_REQUEST,
-            // The RFC gives no status; §12.2.2 has 500 for the same fault in a dialog.
+            // RFC 3261 names no status here; §12.2.2 uses 500 for the same fault in a dialog.
             RegisterError::OutOfOrder => StatusCode::SERVER_ERROR,
             RegisterError::TooBrief { .. } => StatusCode::INTERVAL_TOO_BRIEF,
             RegisterError::TooMany => StatusCode::FORBIDDEN,
@@ -160,8 +160,8 @@ pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now:
     response
 }
 
-/// The status of the response to a REGISTER, and the headers that it adds to those of every response. With `gruus`, the
-/// key and the address of record, devices that ask for it get their GRUUs (RFC 5627 §5.2).
+/// The status of the response to a REGISTER, and its additional headers. With `gruus`, the key and the address of
+/// record, devices that request GRUUs get them (RFC 5627 §5.2).
 pub fn reply_headers(
     request: &Request,
     result: Result<&[Binding], &RegisterError>,
@@ -183,7 +183,7 @@ pub fn reply_headers(
         let gruu = gruus.as_mut().and_then(|(key, aor)| key.contact_params(aor, binding));
         push(&mut headers, Name::Contact, Contact { binding, now, gruu: gruu.as_deref().unwrap_or("") });
     }
-    // RFC 3327 §5.3: the phone learns the path of its registration.
+    // RFC 3327 §5.3: the response returns the path of the registration to the phone.
     headers.copy_from(request.headers(), Name::Path);
     if bindings.iter().any(|binding| binding.reg_id.is_some())
         && request.headers().lists(Name::Supported, "outbound")

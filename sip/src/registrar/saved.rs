@@ -1,4 +1,4 @@
-//! A binding as it outlives the process.
+//! The data of a binding that survives a restart.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::message::{NameAddr, Uri};
 use crate::registrar::{Binding, BindingId, Reachability};
 
-/// What a binding needs after a restart; see [`Binding`] for the fields.
+/// The data that a binding needs after a restart; see [`Binding`] for the fields.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields of `Binding`")]
 pub struct SavedBinding {

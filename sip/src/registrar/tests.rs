@@ -14,8 +14,8 @@ const AOR: &str = "1001@acme.test";
 
 /// Runs lines of the form `SECONDS COMMAND …` and compares the log.
 ///
-/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time pass, `probe ID SOURCE RESULT` is the
-/// result of a probe; also `forget`, `fail SOURCE`, `look`.
+/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` advances to that time, `probe ID SOURCE RESULT` is
+/// the result of a probe; also `forget`, `fail SOURCE`, `look`.
 fn check(script: &str, expected: Expect) {
     check_with(
         RegistrarConfig {
@@ -315,7 +315,7 @@ fn a_device_that_moves_leaves_no_ghost() {
     );
 }
 
-/// Over the limit, the oldest of the same device goes first, then of the same User-Agent, then of any.
+/// Beyond the limit, the oldest of the same device is removed first, then of the same User-Agent, then of any.
 #[test]
 fn one_phone_more_takes_the_place_of_the_nearest() {
     let of_device = "Contact: <sip:1001@192.0.2.4>;+sip.instance=\"<urn:uuid:d>\";reg-id=1 | User-Agent: C";
@@ -372,7 +372,7 @@ fn one_phone_more_takes_the_place_of_the_nearest() {
     );
 }
 
-/// The limit of the account counts, not that of the registrar; a lower one counts from the next REGISTER on.
+/// The limit of the account applies, not that of the registrar; a lower one applies from the next REGISTER on.
 #[test]
 fn an_account_has_its_own_limit() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -536,7 +536,7 @@ fn registered(
     flow
 }
 
-/// §18.1.1 and RFC 3263 §4.1: when a device is reached over a connection.
+/// §18.1.1 and RFC 3263 §4.1: the cases in which a device is reached over a connection.
 #[test]
 fn connections_of_a_device_are_its_own() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -592,8 +592,7 @@ fn a_contact_that_asks_for_tcp_is_connected_to_where_it_was_seen() {
 }
 
 proptest! {
-    /// For any events in any order: the bounds hold, nothing outlives its time, and every binding has a
-    /// timeout.
+    /// For any events in any order: the bounds hold, nothing outlives its expiry, and every binding has a timeout.
     #[test]
     fn any_order_of_events_is_survived(events in prop::collection::vec((0_u32..120, 0_u32..8, 0_u32..4, 0_u32..3, 0_u32..200), 0..80)) {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -628,8 +627,8 @@ proptest! {
     }
 }
 
-/// A device that reconnects is the same binding as before, so its calls are found: by its instance, its contact, or
-/// the Call-ID of its registrations.
+/// A device that reconnects keeps its binding, so its calls are found. It is identified by its instance, its contact,
+/// or the Call-ID of its registrations.
 #[test]
 fn a_device_that_comes_back_from_another_source_keeps_its_binding() {
     check(

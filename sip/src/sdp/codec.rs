@@ -11,8 +11,8 @@ pub const OWN: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "teleph
 /// because the numbers of the two legs can differ.
 const REFERRING: [&str; 8] =
     ["flexfec", "flexfec-03", "parityfec", "raptorfec", "red", "rtx", "ulpfec", "1d-interleaved-parityfec"];
-/// Parameters of `a=fmtp` whose values make two payload formats of one name that do not understand each other, with
-/// the value that an absent parameter has: RFC 4867 §8.3.1 and RFC 5577 §4.2.
+/// Parameters of `a=fmtp` whose values make payload formats of one name incompatible, with the default of an absent
+/// parameter: RFC 4867 §8.3.1 and RFC 5577 §4.2.
 const CONFIGURATIONS: [(&str, &[(&str, &str)]); 3] =
     [("AMR", &AMR_CONFIGURATION), ("AMR-WB", &AMR_CONFIGURATION), ("G7221", &[("bitrate", "")])];
 const AMR_CONFIGURATION: [(&str, &str); 4] =
@@ -132,19 +132,19 @@ impl Codec {
         pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Whether it need not be listed beside `other`: the same codec, and of a codec that we do not know with the same
-    /// parameters, because two configurations of it may be incompatible.
+    /// Whether it is redundant beside `other`: the same codec, and for a codec unknown to us also the same parameters,
+    /// because two configurations of it may be incompatible.
     pub(super) fn repeats(&self, other: &Codec) -> bool {
         self.matches(other) && (self.is_own() || self.fmtp == other.fmtp)
     }
 
-    /// The codec of a list that is the same: the one with the same number if there are several.
+    /// The same codec in a list: the one with the same number if there are several.
     pub(super) fn found_in<'a>(&self, codecs: &'a [Codec]) -> Option<&'a Codec> {
         let same = || codecs.iter().filter(|codec| codec.matches(self));
         same().find(|codec| codec.payload_type == self.payload_type).or_else(|| same().next())
     }
 
-    /// Whether it carries events or comfort noise besides the audio, so that it does not suffice for a call.
+    /// Whether it carries events or comfort noise and not audio, so that it is not sufficient for a call.
     pub fn is_auxiliary(&self) -> bool {
         self.is("telephone-event") || self.is("CN")
     }
@@ -159,7 +159,7 @@ impl Codec {
         !REFERRING.iter().any(|name| self.is(name))
     }
 
-    /// Whether it can be in an answer of our own: one of [`OWN`] at its usual rate.
+    /// Whether it may be in our own answer: one of [`OWN`] at its usual rate.
     pub fn is_own(&self) -> bool {
         match self.clock_rate {
             _ if self.is("L16") => self.is_pass_through(),
@@ -180,7 +180,8 @@ impl fmt::Display for Codec {
 
 /// The codecs that a party may use, in its order of preference: the `codecs` list of an extension.
 ///
-/// Comfort noise and telephone events follow the audio and are never restricted. Video is allowed or not, whatever its codec.
+/// Comfort noise and telephone events follow the audio and are never restricted. Video is allowed or not, whatever its
+/// codec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodecPolicy {
     names: Vec<String>,
@@ -196,7 +197,7 @@ impl CodecPolicy {
         CodecPolicy { names: names.into_iter().map(Into::into).collect(), has_video: false }
     }
 
-    /// The same for a party that may have video, or may not.
+    /// The same policy, with or without permission for video.
     #[must_use]
     pub fn with_video(self, has_video: bool) -> Self {
         CodecPolicy { has_video, ..self }
@@ -233,7 +234,8 @@ impl CodecPolicy {
     }
 
     /// The codecs of our own offer: the allowed codecs with their usual numbers. L16 needs four times the packet size
-    /// without better sound, so it is offered only when the policy names it. So is G.729, which is only relayed.
+    /// without better sound, so it is offered only when the policy names it. The same applies to G.729, which is only
+    /// relayed.
     pub fn codecs(&self) -> Vec<Codec> {
         let mut codecs = vec![
             Codec::new(96, "opus", 48_000, 2).with_fmtp("useinbandfec=1"),

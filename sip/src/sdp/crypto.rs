@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// A suite of `a=crypto` that we have.
+/// A supported suite of `a=crypto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CryptoSuite {
     /// RFC 7714 §14.2.
@@ -93,7 +93,8 @@ impl Crypto {
     /// Parses the value of `a=crypto`: `1 AES_CM_128_HMAC_SHA1_80 inline:PS1u…|2^20|1:4` (RFC 4568 §9.1); `None` for
     /// a line that cannot be accepted.
     ///
-    /// The lifetime of the key is ignored, as everywhere: at 50 packets a second, 2²⁰ packets take almost six hours.
+    /// The lifetime of the key is ignored, as in other implementations: at 50 packets a second, 2²⁰ packets take almost
+    /// six hours.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let mut fields = value.split_ascii_whitespace();
         let tag = fields.next().filter(|tag| tag.len() <= TAG_DIGITS_MAX)?.parse().ok()?;
@@ -104,7 +105,7 @@ impl Crypto {
             return None;
         }
         let (method, info) = keys.split_once(':')?;
-        // Several keys, with an identifier each, are not followed.
+        // Several keys, each with an identifier, are not supported.
         if !method.eq_ignore_ascii_case("inline") || info.contains(';') {
             return None;
         }
@@ -128,7 +129,7 @@ impl Crypto {
 }
 
 impl fmt::Display for Crypto {
-    /// The value of `a=crypto`; our own keys have no identifier.
+    /// The value of `a=crypto`; our own keys have no master key identifier.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} inline:{}", self.tag, self.suite.as_str(), BASE64.encode(&self.key.0))
     }
@@ -137,9 +138,9 @@ impl fmt::Display for Crypto {
 /// The keys of a leg after an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SrtpTerms {
-    /// The party's key, for what it sends.
+    /// The party's key, for the packets that it sends.
     pub receive: Crypto,
-    /// Our key, for what we send.
+    /// Our key, for the packets that we send.
     pub send: Crypto,
 }
 

@@ -8,8 +8,8 @@ use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
 ///
-/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, candidates) are omitted on purpose:
-/// they would announce features that our ports do not have.
+/// It contains the parts that a switch uses. Lines that it would only pass on (bandwidths, candidates) are omitted on
+/// purpose: they would announce features that our ports do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionDescription {
     /// The `o=` line.
@@ -101,13 +101,13 @@ pub struct Media {
     pub rtcp_mux: bool,
     /// `a=rtcp-xr` (RFC 3611 §5.1).
     pub xr: XrWish,
-    /// The lines of `a=crypto` that we could accept, in order (RFC 4568).
+    /// The acceptable lines of `a=crypto`, in order (RFC 4568).
     pub crypto: Vec<Crypto>,
-    /// ICE, and DTLS of browsers. Boxed, because most phones have neither.
+    /// ICE, and DTLS of browsers. Boxed, because most phones use neither.
     pub webrtc: Option<Box<Webrtc>>,
-    /// Its lines of T.38, of a section that is not refused. Boxed, because few calls are faxes.
+    /// The T.38 lines of the section, unless it is refused. Boxed, because few calls are faxes.
     pub t38: Option<Box<T38>>,
-    /// The further lines of a section of video. Boxed, because few calls have it.
+    /// The additional lines of a video section. Boxed, because few calls have video.
     pub video: Option<Box<VideoLines>>,
 }
 
@@ -162,15 +162,15 @@ impl Media {
         is_plain || (is_secure(&self.protocol) && !self.crypto.is_empty())
     }
 
-    /// Whether it is audio as browsers have it: over DTLS-SRTP, with RTCP on the same port, from an agent that checks
-    /// our candidate.
+    /// Whether it is audio in the form of browsers: over DTLS-SRTP, with RTCP on the same port, from an agent that
+    /// checks our candidate.
     pub fn is_webrtc(&self) -> bool {
         let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
         let transport = transport.filter(|transport| !transport.is_lite && self.rtcp_mux);
         self.kind == MediaKind::Audio && transport.is_some_and(|transport| transport.dtls.is_some())
     }
 
-    /// Whether it is audio without DTLS of an agent that checks our candidates: a phone with ICE.
+    /// Whether it is audio of an agent that checks our candidates, without DTLS: a phone with ICE.
     pub fn has_plain_ice(&self) -> bool {
         let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
         let checks = transport.is_some_and(|transport| !transport.is_lite && transport.dtls.is_none());
@@ -214,7 +214,7 @@ impl From<&str> for MediaKind {
     }
 }
 
-/// The creator's RTCP address, when it is not the next port (RFC 3605).
+/// The creator's RTCP address, if it is not the next port (RFC 3605).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rtcp {
     /// The port.
@@ -258,7 +258,7 @@ impl Direction {
         matches!(self, Direction::SendRecv | Direction::RecvOnly)
     }
 
-    /// The same direction from the other side's view.
+    /// The same direction from the peer's view.
     #[must_use]
     pub fn reversed(self) -> Self {
         Direction::new(self.receives(), self.sends())
@@ -329,8 +329,8 @@ impl SessionDescription {
         self.carried_audio().is_some_and(|(_, audio)| audio.has_plain_ice())
     }
 
-    /// The direction of `media`, where an address of `0.0.0.0` means that its creator receives nothing. With ICE it
-    /// means only that candidates follow (RFC 8840 §4.1.3).
+    /// The direction of `media`. An address of `0.0.0.0` means that its creator does not receive; with ICE it only
+    /// means that candidates follow (RFC 8840 §4.1.3).
     pub fn direction_of(&self, media: &Media) -> Direction {
         let has_ice = media.webrtc.as_ref().is_some_and(|webrtc| webrtc.transport.is_some());
         let hold = !has_ice && self.address_of(media).is_some_and(Address::is_hold);

@@ -15,7 +15,7 @@ impl Media {
         }
     }
 
-    /// Whether it is T.38 over UDPTL; such a section may be refused.
+    /// Whether it is T.38 over UDPTL, refused or not.
     pub(super) fn has_fax_format(&self) -> bool {
         self.kind == MediaKind::Image
             && self.protocol.eq_ignore_ascii_case(UDPTL)
@@ -29,8 +29,8 @@ impl Media {
 }
 
 impl SessionDescription {
-    /// The first enabled section of T.38 and its index, if the creator has no audio that our ports support: a port of
-    /// ours carries one or the other.
+    /// The first enabled section of T.38 and its index, if the creator has no audio that our ports support: one of our
+    /// ports carries either audio or T.38.
     pub fn carried_fax(&self) -> Option<(usize, &Media)> {
         let fax = || self.media.iter().enumerate().find(|(_, media)| media.is_fax());
         self.carried_audio().is_none().then(fax).flatten()
@@ -42,7 +42,7 @@ impl SessionDescription {
     }
 }
 
-/// The transport of UDPTL datagrams, as registered; `UDPTL` is in use too.
+/// The registered transport of UDPTL datagrams; `UDPTL` is in use too.
 const UDPTL: &str = "udptl";
 /// The format of a section of T.38.
 const FORMAT: &str = "t38";

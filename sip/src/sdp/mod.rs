@@ -1,11 +1,12 @@
 //! Session descriptions (RFC 8866) and their negotiation (RFC 3264) for a switch that anchors audio.
 //!
-//! [`SessionDescription`] contains the used parts of a body; [`CodecPolicy`] defines the codecs that a party
-//! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
-//! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
+//! [`SessionDescription`] contains the used parts of a body; [`CodecPolicy`] defines the codecs that a party may use;
+//! [`offer_from`] and [`answer_to`] convert an offer and its answer for the other leg of the switch; [`OfferAnswer`]
+//! tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! T.38 is passed on in the place of audio, and video beside it between two parties that may have it. Not here: ICE candidates
-//! of parties. Nothing is passed on unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
+//! T.38 replaces audio and is passed on; video is passed on beside audio, between two parties that may have it. Not
+//! here: ICE candidates of parties. Nothing is passed on unparsed. The crate `sdp-types` parses the lines; only
+//! `parse.rs` uses its types.
 
 mod codec;
 mod crypto;

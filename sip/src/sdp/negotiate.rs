@@ -10,13 +10,13 @@ use crate::sdp::{
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NegotiationError {
-    /// No section is enabled audio over a transport that we have.
+    /// No section is enabled audio over a supported transport.
     #[error("agree on media: no audio section over RTP/AVP, or over RTP/SAVP with a key that we accept")]
     NoAudio,
     /// The parties have no common audio codec.
     #[error("agree on media: no codec in common")]
     NoCommonCodec,
-    /// SRTP is required, and the party has none, or none that we have.
+    /// SRTP is required, and the party offers none, or none that is supported.
     #[error("agree on media: SRTP is required")]
     NoSrtp,
     /// The answer refuses the audio section.
@@ -65,13 +65,13 @@ pub struct Negotiated {
     pub own_maxptime_ms: Option<u32>,
     /// The keys of SRTP; `None` for plain RTP.
     pub srtp: Option<Box<SrtpTerms>>,
-    /// ICE. With DTLS, the keys of SRTP follow from the handshake.
+    /// The parameters of ICE. With DTLS, the handshake gives the keys of SRTP.
     pub ice: Option<Box<IceTerms>>,
-    /// The extended reports that the party wants.
+    /// The extended reports that the party requests.
     pub xr: XrWish,
     /// The party's lines of T.38, when the leg carries UDPTL in place of RTP; `payloads` is then empty.
     pub t38: Option<Box<T38>>,
-    /// The video beside the audio, of a leg that may have it.
+    /// The video beside the audio, if the leg may have it.
     pub video: Option<Box<Video>>,
 }
 
@@ -84,8 +84,8 @@ pub struct Video {
     pub section: Media,
 }
 
-/// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format
-/// comes a second time, last, with the answerer's number for both.
+/// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format is
+/// listed a second time, at the end, with the answerer's number for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The codec, with the party's `a=fmtp` and the number of `send`.
@@ -142,7 +142,7 @@ impl Negotiated {
         })
     }
 
-    /// The same, or T.38 where offer and answer have that and no audio.
+    /// The same, or T.38 if offer and answer have T.38 and no audio.
     ///
     /// # Errors
     /// As [`Negotiated::new`], when there is no T.38 either.
@@ -231,8 +231,8 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
     payloads
 }
 
-/// Adds the numbers with which a wrong answerer sends: its own instead of ours, which §6.1 demands. A number that the
-/// offer gave to another codec keeps that meaning.
+/// Adds the numbers of an answerer that sends with its own numbers instead of ours, which §6.1 demands. A number that
+/// the offer gave to another codec keeps that meaning.
 fn own_numbers(offered: &Media, payloads: &mut Vec<Payload>) {
     let is_offered = |number: u8| offered.codecs.iter().any(|offer| offer.payload_type == number);
     let renumbered = payloads.iter().filter(|payload| !is_offered(payload.send)).cloned();
@@ -240,7 +240,7 @@ fn own_numbers(offered: &Media, payloads: &mut Vec<Payload>) {
     payloads.extend(own);
 }
 
-/// The keys of both sides, when the answer accepts a line of the offer: they have the same tag (RFC 4568 §5.1.3).
+/// The keys of both sides, when the answer accepts a line of the offer; both lines have the same tag (RFC 4568 §5.1.3).
 pub(super) fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerms> {
     let taken = answered.crypto.first()?;
     let line = |media: &Media| {
@@ -250,9 +250,9 @@ pub(super) fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Opti
     Some(SrtpTerms { receive: line(theirs)?, send: line(ours)? })
 }
 
-/// ICE of both sides, with DTLS where both have it. An answerer that does not choose is the client, as RFC 5763 §5
-/// recommends. DTLS needs one port for RTP and RTCP here. Without DTLS, a lite agent gets no ICE, because neither side
-/// would send checks.
+/// ICE of both sides, with DTLS if both have it. An answerer that does not choose a role is the client, as RFC 5763 §5
+/// recommends. DTLS requires one port for RTP and RTCP here. Without DTLS, a lite agent gets no ICE, because neither
+/// side would send checks.
 fn ice_terms(ours: &Media, theirs: &Media, role: Role, rtcp_mux: bool) -> Option<IceTerms> {
     let own = ours.webrtc.as_ref()?;
     let (sent, received) = (own.transport.as_ref()?, theirs.webrtc.as_ref()?.transport.as_ref()?);
@@ -285,7 +285,7 @@ pub fn payload_map(from: &Negotiated, to: &Negotiated) -> Option<[u8; 128]> {
     let mut changed = false;
     for payload in &from.payloads {
         let same = || to.payloads.iter().filter(|other| other.codec.matches(&payload.codec));
-        // Of several configurations of one codec, the one that both legs have under the same number of ours.
+        // Among several configurations of one codec: the one to which both legs gave the same number on our side.
         let counterpart = same().find(|other| other.receive == payload.receive).or_else(|| same().next());
         if let (Some(counterpart), Some(entry)) = (counterpart, map.get_mut(usize::from(payload.receive))) {
             changed |= *entry != counterpart.send;

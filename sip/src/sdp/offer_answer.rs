@@ -30,12 +30,12 @@ pub struct OfferAnswer {
     session_id: u64,
     /// The description that we sent last.
     sent: Option<SessionDescription>,
-    /// What we had sent before an offer that was refused, until the next exchange is complete.
+    /// The description sent before a refused offer, until the next exchange is complete.
     kept: Option<Box<SessionDescription>>,
     state: State,
     /// The last complete exchange.
     settled: Option<Settled>,
-    /// Boxed, because most legs have none.
+    /// Boxed, because most legs have neither.
     srtp: Option<Box<Srtp>>,
 }
 
@@ -49,7 +49,7 @@ enum State {
 #[derive(Clone, Debug)]
 struct LocalOffer {
     offer: SessionDescription,
-    /// What was in force before it.
+    /// The description in force before it.
     before: Option<Box<SessionDescription>>,
 }
 
@@ -84,7 +84,7 @@ impl OfferAnswer {
         OfferAnswer { session_id, sent: None, kept: None, state: State::Stable, settled: None, srtp: None }
     }
 
-    /// The same with SRTP by `rule`; our keys follow from `seed`.
+    /// The same with SRTP by `rule`; our keys are derived from `seed`.
     ///
     /// Offers of the party must have passed [`SrtpRule::admit`].
     #[must_use]
@@ -92,13 +92,13 @@ impl OfferAnswer {
         self.with_ice(rule, IceRule::Never, seed)
     }
 
-    /// The same with ICE by `ice` where the keys do not come from DTLS.
+    /// The same, with ICE by `ice` if the keys do not come from DTLS.
     #[must_use]
     pub fn with_ice(self, rule: SrtpRule, ice: IceRule, seed: KeySeed) -> Self {
         OfferAnswer { srtp: Srtp::new(rule, ice, seed).map(Box::new), ..self }
     }
 
-    /// Gives our next offer a new key of SRTP, in the suite that was agreed.
+    /// Makes our next offer contain a new SRTP key, in the agreed suite.
     pub fn renew_key(&mut self) {
         if let Some(srtp) = &mut self.srtp {
             srtp.renew();
@@ -109,8 +109,8 @@ impl OfferAnswer {
     /// the section that audio has in this dialog, because sections never move (RFC 3264 §8).
     ///
     /// # Errors
-    /// [`OfferAnswerError::Pending`], or [`NegotiationError::NoSrtp`]: UDPTL has no encryption, so that T.38 is not offered
-    /// to a party that must have SRTP.
+    /// [`OfferAnswerError::Pending`], or [`NegotiationError::NoSrtp`]: UDPTL has no encryption, so T.38 is not offered
+    /// to a party that requires SRTP.
     pub fn send_offer(&mut self, offer: SessionDescription) -> Result<SessionDescription, OfferAnswerError> {
         if !matches!(self.state, State::Stable) {
             return Err(OfferAnswerError::Pending);
@@ -162,7 +162,7 @@ impl OfferAnswer {
             .and_then(|place| offer.media.get(place))
             .is_some_and(|offered| is_secure(&offered.protocol) || is_dtls(&offered.protocol))
         {
-            // SRTP without a key of ours would be silence.
+            // SRTP without our own key would be silence.
             return Err(NegotiationError::NoAudio.into());
         }
         let shown = answer.media.iter().position(Media::is_video);
@@ -211,8 +211,8 @@ impl OfferAnswer {
         self.settled.as_ref().map(|settled| &settled.negotiated)
     }
 
-    /// The direction that the party itself wanted last, from its view. An answer to an offer of ours that was
-    /// limited shows no wish, and counts as `sendrecv`.
+    /// The direction that the party itself requested last, from its view. An answer to a restricted offer of ours does
+    /// not show a request, and counts as `sendrecv`.
     pub fn wanted_by_party(&self) -> Direction {
         let direction = |offer: &SessionDescription| Some(offer.direction_of(offer.carried()?.1));
         let wanted =
@@ -240,12 +240,12 @@ impl OfferAnswer {
         }
     }
 
-    /// The description that we sent last, refused or not.
+    /// Our last sent description, refused or not.
     pub fn local(&self) -> Option<&SessionDescription> {
         self.sent.as_ref()
     }
 
-    /// The description of ours that is in force: without an offer that was refused. A refresh repeats it.
+    /// Our description in force: the last one that was not in a refused offer. A refresh repeats it.
     pub fn in_force(&self) -> Option<&SessionDescription> {
         self.kept.as_deref().or(self.sent.as_ref())
     }
@@ -260,7 +260,8 @@ impl OfferAnswer {
         }
     }
 
-    /// Removes the keys of an earlier exchange from our description; the lines for browsers too, except for a browser.
+    /// Removes the keys of an earlier exchange from our description, and the lines for browsers unless the party is
+    /// one.
     fn forget_keys(&self, description: &mut SessionDescription) {
         let is_browser = self.srtp.as_ref().is_some_and(|srtp| srtp.is_webrtc());
         for media in &mut description.media {
@@ -290,9 +291,9 @@ impl OfferAnswer {
         description
     }
 
-    /// Moves the audio of our offer into the section that audio has in this dialog, and T.38 into the section that it had
-    /// before, or else into that of the audio, whose media type changes (RFC 3264 §8.3.3). Video goes into a section of video,
-    /// or becomes the last one (§8.1). The other sections stay refused.
+    /// Moves the audio of our offer into the section that audio has in this dialog. T.38 goes into its earlier section,
+    /// or otherwise into that of the audio, whose media type changes (RFC 3264 §8.3.3). Video goes into a section of
+    /// video, or becomes the last one (§8.1). The other sections stay refused.
     fn align(&self, mut offer: SessionDescription) -> SessionDescription {
         let Some(sent) = &self.sent else {
             return offer;
@@ -317,7 +318,8 @@ impl OfferAnswer {
     }
 }
 
-/// Puts our video into its section of `sent`, which keeps its transport, into one that was refused, or behind all others.
+/// Puts our video into the video section of `sent`, whose transport it keeps, else into a refused section, else at the
+/// end.
 fn place_video(sections: &mut Vec<Media>, video: Media, sent: &SessionDescription) {
     let present = sent.media.iter().position(Media::is_video);
     let place = present.or_else(|| sent.media.iter().position(|media| media.kind == video.kind));

@@ -1,5 +1,5 @@
-//! Parses and writes the text of session descriptions. The only file that uses `sdp-types`, for parsing: its writer
-//! needs its own copy of every line, and an answer is written several times in every call.
+//! Parses and writes the text of session descriptions. The only file that uses `sdp-types`, and only for parsing: its
+//! writer needs its own copy of every line, and an answer is written several times in every call.
 //!
 //! Tolerant of lines that we do not use: they are removed before the parser could refuse them.
 
@@ -127,7 +127,7 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
                 begins_video = kind.starts_with(b"video ");
                 kept.push_str(&std::mem::take(&mut bandwidths));
             }
-            // The parser wants them between the address and the attributes.
+            // The parser requires them between the address and the attributes.
             [b'b', b'=', value @ ..] if begins_video && is_bandwidth(value) => {
                 bandwidths.push_str(line);
                 bandwidths.push_str("\r\n");
@@ -158,7 +158,7 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
     }
 }
 
-/// Whether a value of `b=` is one that is known (RFC 8866 §5.8, RFC 3556, RFC 3890).
+/// Whether a value of `b=` has a known type (RFC 8866 §5.8, RFC 3556, RFC 3890).
 fn is_bandwidth(value: &[u8]) -> bool {
     let mut fields = value.splitn(2, |byte| *byte == b':');
     let (kind, kilobits) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
@@ -241,8 +241,8 @@ fn media(
     Ok(section)
 }
 
-/// ICE of a section, and DTLS where the profile has it. Lines of the session are valid for every section without its
-/// own (RFC 8839 §5.4).
+/// ICE of a section, and DTLS if the profile has it. Lines of the session apply to every section without its own (RFC
+/// 8839 §5.4).
 fn webrtc(
     protocol: &str,
     media: &[sdp_types::Attribute],

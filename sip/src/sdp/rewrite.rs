@@ -16,8 +16,8 @@ pub fn offer(local: SocketAddr, codecs: Vec<Codec>, direction: Direction) -> Ses
 /// party's policy) and `to` (the called party's) allow, in `to`'s order or otherwise the offerer's, with the
 /// offerer's numbers; and the offer's direction, ptime and maxptime. A hold by address becomes `sendonly`.
 ///
-/// An offer with T.38 and without audio becomes one with T.38. Of an offer with both, the audio is passed on: a fax
-/// device that accepts it changes to T.38 by an offer of its own.
+/// An offer with T.38 and without audio becomes one with T.38. For an offer with both, only the audio is passed on: a
+/// fax device that accepts it changes to T.38 with its own offer.
 ///
 /// # Errors
 /// When the offer has neither audio that we support nor T.38, or no codec remains.
@@ -104,7 +104,7 @@ fn answer_with(
         codecs: with_audio(wish.codecs)?,
         direction: wish.direction.answering(offered.direction_of(audio)),
         rtcp_mux: audio.rtcp_mux,
-        // Both sides take part in the measurement (RFC 3611 §5.2). We want no other report.
+        // Both sides take part in the measurement (RFC 3611 §5.2). We request no other report.
         xr: XrWish { round_trip: audio.xr.round_trip, ..XrWish::default() },
         ..Media { codecs: Vec::new(), ..wish }
     };
@@ -125,7 +125,7 @@ fn answer_at(
     SessionDescription::new(local.ip(), media)
 }
 
-/// A party's section of T.38 with our port, for the other party.
+/// A party's T.38 section with our port, for the other party.
 fn passed_on(fax: &Media, of: &SessionDescription, port: u16) -> Media {
     Media::fax(port, fax.t38.as_deref().cloned().unwrap_or_default(), of.direction_of(fax))
 }

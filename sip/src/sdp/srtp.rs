@@ -1,5 +1,5 @@
-//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763), and ICE (RFC 8839): what is offered, and what
-//! is accepted.
+//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763), and ICE (RFC 8839): offers, and accepted
+//! answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::sdp::{
 };
 use crate::text::Text;
 
-/// Whether a party has SRTP.
+/// The use of SRTP with a party.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SrtpRule {
-    /// Never: lines of a party are ignored, and a section that has nothing but SRTP is refused.
+    /// Never: lines of a party are ignored, and a section that offers only SRTP is refused.
     #[default]
     Off,
-    /// When the party has it too: offered beside plain RTP (RFC 8643), and accepted in any form.
+    /// When the party supports it too: offered beside plain RTP (RFC 8643), and accepted in any form.
     Optional,
     /// Always: plain RTP is neither offered nor accepted.
     Required,
-    /// Always, with ICE and keys of a DTLS handshake, as browsers have it.
+    /// Always, with ICE and keys of a DTLS handshake, as used by browsers.
     Webrtc,
 }
 
 impl SrtpRule {
-    /// The party's offer with what the rule allows.
+    /// The party's offer, reduced to what the rule allows.
     ///
     /// # Errors
-    /// SRTP is required, and no audio has it.
+    /// SRTP is required, and no audio section has it.
     pub fn admit(self, mut offer: SessionDescription) -> Result<SessionDescription, NegotiationError> {
         for media in &mut offer.media {
             match self {
@@ -59,7 +59,7 @@ impl SrtpRule {
     }
 }
 
-/// The source of a leg's keys; never printed. It also has the fingerprint of our certificate.
+/// The source of a leg's keys, and the fingerprint of our certificate; the seed is never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeySeed {
     seed: [u8; 32],
@@ -67,18 +67,18 @@ pub struct KeySeed {
 }
 
 impl KeySeed {
-    /// A source that gives the keys that follow from `seed`, which comes from the system's randomness.
+    /// A source of keys that are derived from `seed`, which comes from the system's randomness.
     pub const fn new(seed: [u8; 32]) -> Self {
         KeySeed { seed, certificate: None }
     }
 
-    /// The same for a node with this certificate. Without one there is no DTLS.
+    /// The same for a node with this certificate. Without a certificate there is no DTLS.
     #[must_use]
     pub fn with_certificate(self, certificate: Option<Arc<Fingerprint>>) -> Self {
         KeySeed { certificate, ..self }
     }
 
-    /// Another source, independent of what this one gives later.
+    /// Splits off a source that is independent of this one's later keys.
     #[must_use]
     pub fn split(&mut self) -> KeySeed {
         let mut split = KeySeed { certificate: self.certificate.clone(), ..KeySeed::default() };
@@ -86,7 +86,7 @@ impl KeySeed {
         split
     }
 
-    /// Fills `out`, and forgets what it was made of.
+    /// Fills `out`, and overwrites the seed that produced it.
     fn fill(&mut self, out: &mut [u8]) {
         let mut random = StdRng::from_seed(self.seed);
         random.fill(&mut self.seed);
@@ -100,13 +100,13 @@ impl fmt::Debug for KeySeed {
     }
 }
 
-/// Whether a party without DTLS has ICE.
+/// The use of ICE with a party without DTLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IceRule {
     /// An offer with ICE is answered without it.
     #[default]
     Never,
-    /// We offer it at once, and accept an answer without it.
+    /// Our first offer has ICE, and an answer without it is accepted.
     Offered,
     /// An offer with ICE is answered with it.
     WhenOffered,
@@ -118,23 +118,24 @@ pub(super) struct Srtp {
     rule: SrtpRule,
     ice: IceRule,
     seed: KeySeed,
-    /// Whether our next offer has a new key.
+    /// Whether our next offer contains a new key.
     renews: bool,
 }
 
 impl Srtp {
-    /// `None` for a leg with neither.
+    /// `None` for a leg without SRTP and ICE.
     pub(super) fn new(rule: SrtpRule, ice: IceRule, seed: KeySeed) -> Option<Srtp> {
         let has_any = rule != SrtpRule::Off || ice != IceRule::Never;
         has_any.then_some(Srtp { rule, ice, seed, renews: false })
     }
 
-    /// Gives our next offer a new key.
+    /// Makes our next offer contain a new key.
     pub(super) fn renew(&mut self) {
         self.renews = true;
     }
 
-    /// Puts our lines into our offer. An exchange before keeps its suite, and our key unless it is to be new.
+    /// Puts our lines into our offer. After an earlier exchange the suite stays, and our key too unless it is being
+    /// renewed.
     pub(super) fn offer(&mut self, offer: &mut SessionDescription, before: Option<&Negotiated>) {
         if self.is_webrtc() {
             return self.offer_webrtc(offer, before.and_then(|before| before.ice.as_deref()));
@@ -171,7 +172,7 @@ impl Srtp {
         }
     }
 
-    /// Puts our lines into the video of our offer, in the form that its audio has: keys of its own, and the transport of
+    /// Puts our lines into the video of our offer, in the same form as the audio: keys of its own, and the transport of
     /// SRTP if the audio has that.
     fn offer_video_keys(
         &mut self,
@@ -197,8 +198,8 @@ impl Srtp {
         media.crypto = lines;
     }
 
-    /// Puts our line into our answer to the video at `place` of an offer. Without a line it has no key, and is refused
-    /// where the audio has one.
+    /// Puts our line into our answer to the video at `place` of an offer. Without a line the video has no key, and is
+    /// refused if the audio has one.
     pub(super) fn answer_video(
         &mut self,
         offer: &SessionDescription,
@@ -207,14 +208,14 @@ impl Srtp {
         before: Option<&Negotiated>,
     ) {
         let before = before.and_then(|before| before.video.as_ref()?.terms.srtp.as_deref());
-        // What the audio has decides.
+        // The audio decides.
         let _ = self.answer_keys(offer, answer, place, before);
     }
 
-    /// Puts our line into our answer to the section at `place` of an offer. Our key stays while the party's does.
+    /// Puts our line into our answer to the section at `place` of an offer. Our key stays while the party's key stays.
     ///
     /// # Errors
-    /// SRTP is required, or the section has nothing else, and it has no line that we accept.
+    /// SRTP is required, or the section offers nothing else, and no line is acceptable.
     pub(super) fn answer(
         &mut self,
         offer: &SessionDescription,
@@ -252,7 +253,7 @@ impl Srtp {
         Ok(())
     }
 
-    /// Whether our offer may be answered without SRTP.
+    /// Checks that a section with this transport may be used without SRTP.
     ///
     /// # Errors
     /// It may not.
@@ -275,7 +276,7 @@ impl Srtp {
         if self.is_webrtc() { negotiated.ice.is_none() } else { negotiated.srtp.is_none() }
     }
 
-    /// Puts ICE and DTLS into our offer; what was settled before stays.
+    /// Puts ICE and DTLS into our offer; earlier settled values stay.
     fn offer_webrtc(&mut self, offer: &mut SessionDescription, before: Option<&IceTerms>) {
         let Some(fingerprint) = self.seed.certificate.clone() else { return };
         let ice = before.map_or_else(|| self.credentials(), |before| before.own.clone());
@@ -295,8 +296,8 @@ impl Srtp {
         }));
     }
 
-    /// Puts ICE and DTLS into our answer to the section at `place`. A new credential of the party restarts ICE, and
-    /// gets a new one of ours (RFC 8445 §9).
+    /// Puts ICE and DTLS into our answer to the section at `place`. A new credential of the party restarts ICE, so a
+    /// new one of ours is created (RFC 8445 §9).
     fn answer_webrtc(
         &mut self,
         offer: &SessionDescription,
@@ -325,7 +326,7 @@ impl Srtp {
         Ok(())
     }
 
-    /// Puts ICE without DTLS into our offer: what was settled before, or a new credential where the leg offers ICE.
+    /// Puts ICE without DTLS into our offer: the settled credential, or a new one if the leg offers ICE.
     fn offer_ice(&mut self, offer: &mut SessionDescription, before: Option<Option<&IceTerms>>) {
         let ice = match before {
             Some(before) => before.map(|before| before.own.clone()),
@@ -337,7 +338,7 @@ impl Srtp {
     }
 
     /// Puts ICE without DTLS into our answer to the section at `place`, if the section has it. A new credential of the
-    /// party restarts ICE, and gets a new one of ours (RFC 8445 §9).
+    /// party restarts ICE, so a new one of ours is created (RFC 8445 §9).
     fn answer_ice(
         &mut self,
         offer: &SessionDescription,
@@ -352,7 +353,7 @@ impl Srtp {
         put_ice(answer, place, ice);
     }
 
-    /// Our credential for an answer: the one from before while the party keeps its own, else a new one.
+    /// Our credential for an answer: the earlier one while the party keeps its own, otherwise a new one.
     fn credentials_for(&mut self, theirs: &IceCredentials, before: Option<&IceTerms>) -> IceCredentials {
         match before.filter(|before| before.theirs == *theirs) {
             Some(before) => before.own.clone(),
@@ -375,7 +376,7 @@ impl Srtp {
     }
 }
 
-/// The place of the first audio in our offer.
+/// The index of the first audio section in our offer.
 fn place_of_audio(offer: &SessionDescription) -> Option<usize> {
     offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0)
 }
@@ -393,7 +394,8 @@ fn put_ice(description: &mut SessionDescription, place: usize, ice: IceCredentia
     media.webrtc = Some(Box::new(Webrtc { mid: None, is_bundled: false, transport: Some(transport) }));
 }
 
-/// What we offer: first what every phone with SRTP has. More lines would make an INVITE too long for UDP.
+/// The offered suites: the first one is supported by every phone with SRTP. More lines would make an INVITE too long
+/// for UDP.
 const OFFERED: [CryptoSuite; 2] = [CryptoSuite::AesCm128HmacSha1Tag80, CryptoSuite::AeadAes128Gcm];
 
 #[cfg(test)]

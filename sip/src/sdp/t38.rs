@@ -2,8 +2,8 @@
 
 use crate::text::Text;
 
-/// What a party says about its T.38: the `a=T38…` lines of its section. They concern the two fax devices, which are
-/// joined by a relay that changes no datagram, so each of them gets the lines of the other.
+/// The `a=T38…` lines of a party's section. They concern the two fax devices only: the relay changes no datagram, so
+/// each device gets the lines of the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct T38 {
     /// The name and the value of each line, in order. Some lines have no value.
@@ -34,7 +34,7 @@ fn is_plain(text: &str) -> bool {
     text.len() <= LINE_BYTES_MAX && !text.contains(char::is_control)
 }
 
-/// The names of all lines of T.38 begin with it.
+/// The prefix of the names of all T.38 lines.
 const PREFIX: &str = "T38";
 /// Lines of one section that are kept; T.38 defines eleven.
 const LINES_MAX: usize = 24;

@@ -1,5 +1,5 @@
-//! Video between two parties: its section is passed on with another address and port, and nothing else changed. The formats
-//! keep their numbers on both legs, so that packets pass as they are and lines may refer to numbers.
+//! Video between two parties: its section is passed on with another address and port, and otherwise unchanged. The
+//! formats keep their numbers on both legs, so packets are relayed unchanged and lines may refer to the numbers.
 
 use std::net::SocketAddr;
 
@@ -11,8 +11,8 @@ use crate::sdp::{
 use crate::text::Text;
 
 impl Media {
-    /// Whether it is enabled video that our ports can carry: over RTP, or over SRTP with a key that we could accept; with
-    /// or without feedback (RFC 4585). With ICE it is none, because the ports of video have no ICE.
+    /// Whether it is enabled video that our ports can carry: over RTP, or over SRTP with a key that we could accept;
+    /// with or without feedback (RFC 4585). False with ICE, because the ports of video do not support ICE.
     pub fn is_carried_video(&self) -> bool {
         let has_ice = self.webrtc.as_ref().is_some_and(|webrtc| webrtc.transport.is_some());
         self.is_video() && !self.codecs.is_empty() && self.has_plain_or_keyed_rtp() && !has_ice
@@ -42,7 +42,7 @@ impl SessionDescription {
         self.media.iter().enumerate().find(|(_, media)| media.is_carried_video())
     }
 
-    /// Refuses all video: in our answer, or in an offer of a party that may have none.
+    /// Refuses all video: in our answer, or in an offer of a party that may not have video.
     pub fn refuse_video(&mut self) {
         for media in self.media.iter_mut().filter(|media| media.is_video()) {
             *media = media.refused();
@@ -50,16 +50,16 @@ impl SessionDescription {
     }
 }
 
-/// Adds the video that a party offers to our offer for the next leg, at our address `local`; none if the party offers none.
-/// Keys do not pass, and the next leg gets its own.
+/// Adds the video that a party offers to our offer for the next leg, at our address `local`; nothing if the party
+/// offers none. Keys are not passed on; the next leg gets its own.
 pub fn offer_video(offer: &mut SessionDescription, offered: &SessionDescription, local: SocketAddr) {
     let Some((_, video)) = offered.carried_video() else { return };
     let protocol = if has_feedback(&video.protocol) { RTP_AVPF } else { RTP_AVP };
     offer.media.push(video.passed_on(local.port(), protocol.into(), offered.direction_of(video)));
 }
 
-/// Accepts the video of an offer in our answer as far as the next leg, which answered `answered`, has accepted it; at our
-/// address `local`. Otherwise it stays refused.
+/// Accepts the video of an offer in our answer, at our address `local`, as far as the next leg accepted it in
+/// `answered`. Otherwise the video stays refused.
 pub fn answer_video(
     answer: &mut SessionDescription,
     offered: &SessionDescription,
@@ -73,7 +73,7 @@ pub fn answer_video(
     let accepted = taken.passed_on(local.port(), video.protocol.clone(), direction);
     let is_offered =
         |codec: &Codec| video.codecs.iter().any(|other| other.payload_type == codec.payload_type);
-    // An answer of before this offer may have formats that it has no more.
+    // An answer from before this offer may contain formats that this offer no longer has.
     let codecs: Vec<Codec> = accepted.codecs.iter().filter(|codec| is_offered(codec)).cloned().collect();
     if let Some(section) = answer.media.get_mut(place).filter(|_| !codecs.is_empty()) {
         *section = Media { codecs, rtcp_mux: video.rtcp_mux, ..accepted };
@@ -81,7 +81,7 @@ pub fn answer_video(
 }
 
 impl Video {
-    /// The video that offer and answer have beside `audio`. Beside encrypted audio it must be encrypted too.
+    /// The negotiated video of offer and answer beside `audio`. Beside encrypted audio it must be encrypted too.
     pub(super) fn new(
         offer: &SessionDescription,
         answer: &SessionDescription,
@@ -121,14 +121,14 @@ impl Video {
         Some(Box::new(Video { terms, section: their_media.clone() }))
     }
 
-    /// The party's section as a description of the leg has it, from which an answer for the other leg is made.
+    /// The party's section in the form of a plain RTP description, from which an answer for the other leg is made.
     pub fn settled(&self, port: u16) -> Media {
         let Video { terms, section } = self;
         section.passed_on(port, RTP_AVP.into(), terms.direction.reversed())
     }
 }
 
-/// The formats that the party may send: ours, and its own for a party that sends with these.
+/// The formats that the party may send: with our numbers, and with its own numbers.
 fn payloads(ours: &Media, theirs: &Media) -> Vec<Payload> {
     let mut codecs: Vec<&Codec> = ours.codecs.iter().collect();
     for codec in &theirs.codecs {
@@ -149,7 +149,7 @@ fn has_feedback(protocol: &str) -> bool {
     protocol.ends_with(['f', 'F'])
 }
 
-/// The transport of SRTP in the place of this one.
+/// The SRTP transport that corresponds to this one.
 pub(super) fn secure_form(protocol: &str) -> &'static str {
     if has_feedback(protocol) { RTP_SAVPF } else { RTP_SAVP }
 }

@@ -1,8 +1,8 @@
-//! The lines of a section of video that pass from one party to the other.
+//! The lines of a video section that are passed from one party to the other.
 
 use crate::text::Text;
 
-/// The lines of a section of video that concern the two parties alone.
+/// The lines of a video section that concern only the two parties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VideoLines {
     /// The values of `b=`.
@@ -40,8 +40,9 @@ impl VideoLines {
     }
 }
 
-/// The attributes that pass on: feedback (RFC 4585, RFC 5104, RFC 5506), what a picture is like (RFC 6236, RFC 4796), header
-/// extensions (RFC 8285) and the sources of the streams (RFC 5576), all of which packets show as they are.
+/// The attributes that are passed on: feedback (RFC 4585, RFC 5104, RFC 5506), image properties (RFC 6236, RFC 4796),
+/// header extensions (RFC 8285) and the sources of the streams (RFC 5576). The packets that they describe are relayed
+/// unchanged.
 const PASSED_ON: [&str; 9] = [
     "content",
     "extmap",
@@ -53,9 +54,9 @@ const PASSED_ON: [&str; 9] = [
     "ssrc",
     "ssrc-group",
 ];
-/// Attributes of one section that pass on.
+/// The maximum number of attributes of one section that are passed on.
 const ATTRIBUTES_MAX: usize = 64;
-/// Lines of `b=` that pass on.
+/// The maximum number of `b=` lines that are passed on.
 const BANDWIDTHS_MAX: usize = 4;
-/// The longest value that passes on, in bytes.
+/// The maximum length of a value that is passed on, in bytes.
 const VALUE_BYTES_MAX: usize = 256;

@@ -1,22 +1,22 @@
-//! ICE of a section (RFC 8839), and DTLS-SRTP and BUNDLE, as browsers have them beside it (RFC 8842, RFC 8843).
+//! ICE of a section (RFC 8839), and the DTLS-SRTP and BUNDLE of browsers (RFC 8842, RFC 8843).
 //!
-//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445
-//! §2.5). For the same reason we never answer with `a=ice-mismatch` (RFC 8839 §4.2.5): where a router rewrote the
-//! address of the section, but not its candidates, the checks arrive nevertheless.
+//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445 §2.5).
+//! For the same reason we never answer with `a=ice-mismatch` (RFC 8839 §4.2.5): if a router rewrote the address of the
+//! section, but not its candidates, the checks arrive nevertheless.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::text::Text;
 
-/// What a section has for ICE and for browsers.
+/// The ICE lines and browser lines of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webrtc {
     /// `a=mid` (RFC 5888 §4).
     pub mid: Option<Text>,
     /// Whether the section is in a group of `a=group:BUNDLE` (RFC 8843).
     pub is_bundled: bool,
-    /// ICE; `None` for a section that is refused or has none, and for a DTLS profile without a certificate.
+    /// ICE; `None` for a section that is refused or has no ICE, and for a DTLS profile without a certificate.
     pub transport: Option<IceTransport>,
 }
 
@@ -57,14 +57,14 @@ pub struct IceCredentials {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// Which side begins the DTLS handshake (RFC 4145 §4, RFC 5763 §5).
+/// The side that begins the DTLS handshake (RFC 4145 §4, RFC 5763 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setup {
-    /// The creator does: it is the DTLS client.
+    /// The creator: it is the DTLS client.
     Active,
     /// The answerer decides.
     ActPass,
-    /// The other side does.
+    /// The peer.
     Passive,
 }
 
@@ -101,7 +101,7 @@ impl Webrtc {
 }
 
 impl IceCredentials {
-    /// A credential of these two; `None` when a length or a character breaks RFC 8839 §5.4.
+    /// A credential of these two values; `None` when a length or a character violates RFC 8839 §5.4.
     pub fn new(ufrag: &str, password: &str) -> Option<Self> {
         let is_valid = |text: &str, shortest: usize| {
             let is_ice_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
@@ -111,7 +111,7 @@ impl IceCredentials {
             .then(|| IceCredentials { ufrag: ufrag.into(), password: password.into() })
     }
 
-    /// A credential of `random` bytes, six bits of each.
+    /// A credential from `random` bytes, of which six bits each are used.
     pub(super) fn of_random(random: &[u8; OWN_UFRAG + OWN_PASSWORD]) -> Self {
         let char_of = |byte: &u8| ICE_CHARS.get(usize::from(byte % 64)).map(|byte| char::from(*byte));
         let text: String = random.iter().filter_map(char_of).collect();
@@ -160,7 +160,7 @@ impl fmt::Debug for Fingerprint {
 }
 
 impl Setup {
-    /// Reads the value of `a=setup`; `None` for `holdconn`, which has no transport.
+    /// Reads the value of `a=setup`; `None` for `holdconn`, which establishes no transport.
     pub(super) fn parse(value: &str) -> Option<Self> {
         match value.trim() {
             "active" => Some(Setup::Active),
@@ -178,8 +178,8 @@ impl Setup {
         }
     }
 
-    /// Our answer to an offer with this setup: the server's role where we may choose. A leg keeps the role that it
-    /// `had` with the same certificate (RFC 8842 §5.3).
+    /// Our answer to an offer with this setup: the server's role if we may choose. With the same certificate a leg
+    /// keeps the role that it `had` (RFC 8842 §5.3).
     pub(super) fn answer(self, had: Option<Setup>) -> Setup {
         match self {
             Setup::Active => Setup::Passive,

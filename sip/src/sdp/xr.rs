@@ -1,11 +1,11 @@
-//! Extended RTCP reports that a party asks for (RFC 3611 §5).
+//! Extended RTCP reports that a party requests (RFC 3611 §5).
 
-/// The extended reports that a party wants to get: what its `a=rtcp-xr` names, as far as we can send it.
+/// The extended reports that a party requests in its `a=rtcp-xr`, as far as we can send them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XrWish {
     /// `rcvr-rtt`: our reference times as a receiver, and answers to its own.
     pub round_trip: bool,
-    /// `stat-summary` with `loss`, `dup` or `jitt`, or without a list of its parts; they are sent together.
+    /// `stat-summary` with `loss`, `dup` or `jitt`, or without a list of parts; these parts are sent together.
     pub summary: bool,
     /// `voip-metrics`.
     pub voip: bool,

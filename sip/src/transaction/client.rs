@@ -12,7 +12,7 @@ pub enum ClientInput {
     Cancel,
     /// A response that belongs to this transaction.
     Response(ResponseClass),
-    /// The time of [`ClientInvite::next_timeout`](super::ClientInvite::next_timeout) has come.
+    /// The time of [`ClientInvite::next_timeout`](super::ClientInvite::next_timeout) has been reached.
     Timeout,
     /// The transport could not send.
     TransportError,
@@ -95,7 +95,7 @@ impl Client {
     pub fn handle_input(&mut self, now: Instant, input: ClientInput) {
         use ClientInput as I;
         match (&mut self.state, input) {
-            (State::Terminated, _) => {} // Nothing is owed any more.
+            (State::Terminated, _) => {} // Nothing is left to send.
             (_, I::Timeout) => self.timeout(now),
             // §9.1: only an INVITE can be cancelled.
             (_, I::Cancel) => {}
@@ -114,7 +114,7 @@ impl Client {
                 self.state = State::Completed { until: now + wait };
                 self.timeout(now);
             }
-            // A retransmission: the user has the response already.
+            // A retransmission: the user already has the response.
             (State::Completed { .. }, I::Response(_)) => {}
 
             (State::Waiting { .. }, I::TransportError) => {
@@ -131,7 +131,7 @@ impl Client {
         self.outputs.pop_front()
     }
 
-    /// Timer K, if the final response has arrived: until then nothing has an effect.
+    /// Timer K, if the final response has arrived: until it fires, no input has an effect.
     pub(super) fn completed_until(&self) -> Option<Instant> {
         match &self.state {
             State::Completed { until } => Some(*until),

@@ -1,6 +1,6 @@
 //! The INVITE client transaction: RFC 3261 §17.1.1 as corrected by RFC 6026 §8.4, with the CANCEL rule of §9.1.
 //!
-//! The machine decides when messages are sent; the layer has the bytes and the routing.
+//! The machine decides when messages are sent; the layer stores their bytes and routes.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -30,11 +30,11 @@ enum State {
     Proceeding {
         give_up: Option<Instant>,
     },
-    /// A failure arrived and was acknowledged; its retransmissions are acknowledged until then.
+    /// A failure arrived and was acknowledged; until timer D its retransmissions are acknowledged again.
     Completed {
         until: Instant,
     },
-    /// A 2xx arrived; more of them, from other branches of a fork, may arrive until then (RFC 6026 §8.4).
+    /// A 2xx arrived; until timer M further 2xx may arrive, from other branches of a fork (RFC 6026 §8.4).
     Accepted {
         until: Instant,
     },
@@ -54,7 +54,7 @@ impl ClientInvite {
         use ClientInput as I;
         use ResponseClass as R;
         match (&mut self.state, input) {
-            (State::Terminated, _) => {} // Nothing is owed any more.
+            (State::Terminated, _) => {} // Nothing is left to send.
             (_, I::Timeout) => self.timeout(now),
 
             // §17.1.1.2 "Calling".
@@ -75,7 +75,7 @@ impl ClientInvite {
                 self.state = State::Completed { until: now + wait };
                 self.timeout(now);
             }
-            // RFC 6026 §7.2: a 2xx does not end the transaction; further ones of a fork go to the user too.
+            // RFC 6026 §7.2: a 2xx does not end the transaction; further 2xx of a fork are passed to the user too.
             (State::Calling { .. } | State::Proceeding { .. }, I::Response(R::Success)) => {
                 self.outputs.push_back(ClientOutput::Deliver);
                 self.state = State::Accepted { until: now + self.timers.give_up() };
@@ -120,7 +120,7 @@ impl ClientInvite {
         self.outputs.pop_front()
     }
 
-    /// Timer M, if a 2xx has arrived: until then only further ones have an effect, and they go to the user.
+    /// Timer M, if a 2xx has arrived: until it fires, only further 2xx have an effect, and they are passed to the user.
     pub(super) fn accepted_until(&self) -> Option<Instant> {
         match &self.state {
             State::Accepted { until } => Some(*until),

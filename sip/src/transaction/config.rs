@@ -104,8 +104,8 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Default bound of each table: requests that have no final response yet, and INVITEs whose final response is not
-/// acknowledged yet. Those that only absorb or answer what is repeated are not in these tables.
+/// Default bound of each table: requests without a final response, and INVITEs whose final response is not
+/// acknowledged. Transactions that only handle retransmissions are not in these tables.
 pub const TRANSACTIONS_MAX: usize = 20_000;
 
 /// Default space beyond that for requests inside dialogs.

@@ -23,7 +23,7 @@ pub(super) struct ClientEntry {
     /// Kept until the final response returns it.
     pub(super) request: Option<Request>,
     pub(super) bytes: Bytes,
-    /// The ACK of the failure that arrived.
+    /// The ACK of the received failure.
     pub(super) ack: Option<Bytes>,
     /// Whether the layer itself started it; then its result is not reported.
     pub(super) internal: bool,
@@ -44,7 +44,7 @@ pub(super) struct ServerEntry {
     pub(super) source: Option<IpAddr>,
     /// The largest length of the response while the sender is unauthenticated; `None` means no limit.
     pub(super) budget: Option<usize>,
-    /// Whether the sender is known: by a digest, by its address, or by a live dialog.
+    /// Whether the sender is authenticated: by a digest, by its address, or by a live dialog.
     pub(super) is_proven: bool,
     /// Kept until the final response.
     pub(super) request: Option<Request>,
@@ -103,7 +103,7 @@ impl ClientEntry {
         self.flow == *flow && self.request.is_some()
     }
 
-    /// Sends the request again by another flow, with the same branch.
+    /// Sends the request again on another flow, with the same branch.
     pub(super) fn again_by(&mut self, key: ClientKey, flow: Flow) -> Output {
         self.flow = flow;
         self.again(key)
@@ -131,7 +131,7 @@ impl ClientEntry {
         Some(cancel)
     }
 
-    /// When the transaction ends, if until then it only absorbs what is repeated: it has no bytes left to send.
+    /// The end of the transaction, if until then it only absorbs retransmissions: it has no more bytes to send.
     pub(super) fn spent(&self) -> Option<Instant> {
         match &self.machine {
             ClientMachine::Invite(machine) => machine.accepted_until(),
@@ -192,7 +192,7 @@ impl ServerEntry {
         }
     }
 
-    /// Whether the user has not given the final response yet.
+    /// Whether the user still has to give the final response.
     pub(super) fn is_pending(&self) -> bool {
         match &self.machine {
             ServerMachine::Invite(machine) => machine.is_pending(),

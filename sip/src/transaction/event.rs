@@ -17,8 +17,8 @@ pub enum Input {
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection has closed. Requests that wait on it are sent again, once, if we open such connections; others
-    /// get no response any more.
+    /// A connection has closed. Requests that wait on it are sent again, once, if we can reopen such a connection;
+    /// others get no more responses.
     FlowClosed {
         /// The connection.
         flow: Flow,
@@ -42,7 +42,7 @@ pub enum Input {
         /// Its first bytes.
         bytes: Bytes,
     },
-    /// The time of [`Layer::next_timeout`](super::Layer::next_timeout) has come.
+    /// The time of [`Layer::next_timeout`](super::Layer::next_timeout) has been reached.
     Timeout,
     /// An [`Output::Transmit`] with this key could not be sent.
     TransportError {

@@ -1,8 +1,8 @@
-//! Requests after their final response: the data for answering a retransmission (RFC 3261 §17.2.2, "Completed",
-//! timer J), and for absorbing that of an INVITE whose 2xx is acknowledged (RFC 6026 §8.7, timer L).
+//! Requests after their final response: the data for answering retransmissions (RFC 3261 §17.2.2, "Completed", timer
+//! J), and for absorbing retransmissions of an INVITE whose 2xx is acknowledged (RFC 6026 §8.7, timer L).
 //!
-//! Only the bytes of the response, its route and two hashes are needed; of an INVITE no bytes. All have the same
-//! life, so the oldest comes first and none needs a timer.
+//! Only the bytes of the response, its route and two hashes are needed; for an INVITE, no bytes. All entries have the
+//! same lifetime, so the oldest is first and no entry needs a timer of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::transaction::key::WireId;
 #[derive(Debug, Default)]
 pub(super) struct Finished {
     answers: VecDeque<Answer>,
-    /// How many responses were removed at the front: the number of the first one that remains.
+    /// The number of removed responses, which is the number of the first remaining one.
     gone: u64,
     by_wire: HashMap<WireId, u64>,
     by_merge: HashMap<WireId, u64>,
@@ -41,7 +41,7 @@ pub(super) struct Answer {
 }
 
 impl Finished {
-    /// Stores a response. It stays until all earlier ones are gone, also when its own time is over before.
+    /// Stores a response. It stays until all earlier ones are removed, even if its own time ends before.
     pub(super) fn keep(&mut self, mut answer: Answer) {
         let latest = self.answers.back().map_or(answer.until, |last| last.until);
         answer.until = answer.until.max(latest);
@@ -87,14 +87,14 @@ impl Finished {
         self.by_merge.contains_key(&merged)
     }
 
-    /// Removes responses whose time is over.
+    /// Removes responses whose time has ended.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.answers.front().is_some_and(|answer| answer.until <= now) {
             self.forget_oldest();
         }
     }
 
-    /// When the next response is removed.
+    /// The time at which the next response is removed.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.answers.front().map(|answer| answer.until)
     }

@@ -12,20 +12,20 @@ pub struct ClientKey(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerKey(pub(crate) u64);
 
-/// What selects a server transaction, in 16 bytes: the start of a keyed hash, so that no sender can make two
-/// requests collide.
+/// Selects a server transaction, in 16 bytes: the start of a keyed hash, so that no sender can make two requests
+/// collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WireId(pub(crate) u128);
 
-/// What a server transaction stores of its key: its id in the tables, and the To tag of its responses.
+/// The key data that a server transaction stores: its id in the tables, and the To tag of its responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) id: WireId,
     pub(crate) tag: u64,
 }
 
-/// What selects a client transaction (§17.1.3): the digits of our branch, and whether it is the CANCEL of the
-/// request with this branch.
+/// Selects a client transaction (§17.1.3): the digits of our branch, and whether it is the CANCEL of the request with
+/// this branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientWire {
     branch: u128,
@@ -55,13 +55,13 @@ impl ClientWire {
         Self::of_branch(hop.branch()?, method)
     }
 
-    /// The CANCEL of this request.
+    /// The key of the CANCEL of this request.
     pub(crate) fn of_cancel(self) -> Self {
         Self { cancels: true, ..self }
     }
 }
 
-/// Writes what selects the server transaction of a request. `\n` cannot occur in any of the parts.
+/// Writes the fields that select the server transaction of a request. `\n` cannot occur in any of them.
 ///
 /// §17.2.3: branch, sent-by and method, where an ACK counts as its INVITE; for branches without the magic cookie
 /// the fields of RFC 2543.
@@ -78,7 +78,7 @@ pub(crate) fn write_request(out: &mut impl fmt::Write, request: &Request, method
     write!(out, "\n{}", hop.branch().unwrap_or_default()).ok()
 }
 
-/// Writes the same from the top hop only; `None` for a branch without the magic cookie.
+/// Writes the same fields from the top hop only; `None` for a branch without the magic cookie.
 pub(crate) fn write_hop(out: &mut impl fmt::Write, hop: &Hop<'_>, method: &Method) -> Option<()> {
     let method = if *method == Method::Ack { &Method::Invite } else { method };
     write!(out, "{method}\n{}\n", hop.rfc3261_branch()?).ok()?;

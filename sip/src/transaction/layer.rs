@@ -37,7 +37,7 @@ use crate::transaction::{
 pub struct Layer {
     config: LayerConfig,
     rng: StdRng,
-    /// Makes tags and branches that others cannot guess, and that are equal for a retransmission.
+    /// Creates tags and branches that others cannot guess, and that are equal for a retransmission.
     pub(super) sealer: Sealer,
     keys: u64,
     clients: HashMap<ClientKey, ClientEntry>,
@@ -106,7 +106,7 @@ impl Layer {
 
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        // What is only forgotten then is forgotten in groups, so that it costs no wake-up of its own.
+        // Finished transactions are removed in groups, so that their removal causes no wake-up of its own.
         let forget = [self.finished.next_timeout(), self.spent.next_timeout()].into_iter().flatten().min();
         [self.deadlines.next(), forget.map(|at| at + FORGET_AFTER)].into_iter().flatten().min()
     }
@@ -116,13 +116,12 @@ impl Layer {
         self.counters
     }
 
-    /// Number of client and server transactions, with those that only absorb or answer what is repeated.
+    /// Number of client and server transactions, including those that only handle retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
         (self.clients.len() + self.spent.len(), self.servers.len() + self.finished.len())
     }
 
-    /// Whether there is space for requests that can wait, such as keep-alives: half of the table is for
-    /// calls.
+    /// Whether there is space for requests that can wait, such as keep-alives: half of the table is reserved for calls.
     pub fn has_spare_room(&self) -> bool {
         self.clients.len() < self.config.client_len_max / 2
     }
@@ -222,8 +221,8 @@ impl Layer {
     /// Answers a request and removes its transaction (§8.2.7): a retransmission is treated as a new request.
     ///
     /// For challenges and refusals before authentication: nothing is stored and nothing is repeated for an
-    /// unauthenticated sender. After a provisional response it works like [`Layer::respond`], because the
-    /// client no longer repeats its INVITE and would wait for ever for a lost response.
+    /// unauthenticated sender. After a provisional response it works like [`Layer::respond`], because the client no
+    /// longer repeats its INVITE and would wait forever for a lost response.
     pub fn respond_statelessly(&mut self, now: Instant, key: &ServerKey, response: &Response) -> bool {
         if self.servers.get(key).is_some_and(|entry| entry.last.is_some()) {
             return self.respond(now, key, response);
@@ -246,14 +245,14 @@ impl Layer {
         }
     }
 
-    /// Sends the latest response again: a 2xx without its ACK, or a provisional one, which proxies wait for.
+    /// Sends the latest response again: a 2xx without its ACK, or a provisional one, which proxies require.
     pub fn retransmit(&mut self, now: Instant, key: &ServerKey) {
         let Some(entry) = self.servers.get(key).filter(|entry| entry.last.is_some()) else { return };
         let class = if entry.is_pending() { ResponseClass::Provisional } else { ResponseClass::Success };
         self.feed_server(now, *key, ServerInput::Response(class));
     }
 
-    /// Sends a request again that waits on a closed connection, by another flow; returns whether one waits there.
+    /// Sends a request that waits on a closed connection again on another flow; returns whether there was one.
     pub fn resend(&mut self, key: &ClientKey, closed: &Flow, flow: Flow) -> bool {
         let waiting = self.clients.get_mut(key).filter(|entry| entry.waits_on(closed));
         waiting.map(|entry| self.outputs.push_back(entry.again_by(*key, flow))).is_some()
@@ -297,8 +296,8 @@ impl Layer {
         &mut self.rng
     }
 
-    /// §18.4: requests that wait on this connection fail; on one of ours, which the peer may just have closed for
-    /// silence, they are first sent once more (RFC 5923). Rare, so it checks all of them.
+    /// §18.4: requests that wait on this connection fail. If we opened it, the peer may just have closed it as idle, so
+    /// they are first sent once more (RFC 5923). Rare, so it checks all of them.
     fn close(&mut self, now: Instant, flow: Flow, was_open: bool) {
         let mut waiting: Vec<ClientKey> =
             self.clients.iter().filter(|(_, entry)| entry.flow == flow).map(|(key, _)| *key).collect();
@@ -692,7 +691,7 @@ impl Layer {
     }
 }
 
-/// How long transactions that only absorb or answer what is repeated may stay beyond their time.
+/// How long transactions that only handle retransmissions may stay after their end.
 const FORGET_AFTER: Duration = Duration::from_millis(500);
 /// Timers that fire for one input; the others wait for the next input, so that messages are not delayed.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

@@ -1,5 +1,5 @@
-//! Messages that a transaction layer creates by itself: 100, refusals, the ACK of a failure, CANCEL; and where
-//! responses go.
+//! Messages that a transaction layer creates by itself (100, refusals, the ACK of a failure, CANCEL), and the routes of
+//! responses.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,8 @@ pub(crate) fn is_in_dialog(request: &Request) -> bool {
     request.to_tag().is_ok_and(|tag| !tag.is_empty())
 }
 
-/// §18.2.2 and RFC 3581 §4: responses go back on a connection, or else to the address that the top Via gives.
+/// §18.2.2 and RFC 3581 §4: responses are sent back on the connection of the request, or else to the address that the
+/// top Via gives.
 pub(crate) fn response_route(flow: Flow, response_to: SocketAddr) -> Flow {
     if flow.protocol.is_reliable() { flow } else { Flow { remote: response_to, ..flow } }
 }

@@ -1,4 +1,5 @@
-//! Keyed hashes (HMAC, RFC 2104) for To tags and branches: equal for a retransmission, and known to this element only.
+//! Keyed hashes (HMAC, RFC 2104) for To tags and branches: equal for a retransmission, and computable by this element
+//! only.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use sha2::Sha256;
 
 use crate::transaction::key::{Seal, WireId};
 
-/// Makes tags and branches that others cannot guess, and that are equal for a retransmission.
+/// Creates tags and branches that others cannot guess, and that are equal for a retransmission.
 pub(super) struct Sealer {
     mac: Hmac<Sha256>,
 }
@@ -24,7 +25,7 @@ impl Sealer {
         Self { mac: Hmac::new(&secret.into()) }
     }
 
-    /// The seal of what `write` writes; `None` when it finds nothing to seal.
+    /// The seal of the text that `write` writes; `None` when it finds nothing to seal.
     pub(super) fn seal_with(&self, write: impl FnOnce(&mut MacText) -> Option<()>) -> Option<Seal> {
         let mut mac = MacText(self.mac.clone());
         write(&mut mac)?;
@@ -38,7 +39,7 @@ impl Sealer {
     }
 }
 
-/// Text that a seal is made of; nothing is stored.
+/// The input of a seal; nothing is stored.
 pub(super) struct MacText(Hmac<Sha256>);
 
 impl fmt::Write for MacText {

@@ -20,7 +20,7 @@ pub enum ServerInput {
     Request,
     /// The user's response.
     Response(ResponseClass),
-    /// The time of [`ServerInvite::next_timeout`](super::ServerInvite::next_timeout) has come.
+    /// The time of [`ServerInvite::next_timeout`](super::ServerInvite::next_timeout) has been reached.
     Timeout,
 }
 
@@ -59,7 +59,7 @@ enum State {
     Proceeding {
         give_up: Instant,
     },
-    /// The final response was sent; it is repeated for every retransmission until then.
+    /// The final response was sent; until timer J it is repeated for every retransmission.
     Completed {
         until: Instant,
     },
@@ -84,7 +84,7 @@ impl Server {
         use ResponseClass as R;
         use ServerInput as I;
         match (&mut self.state, input) {
-            (State::Terminated, _) => {} // Nothing is owed any more.
+            (State::Terminated, _) => {} // Nothing is left to send.
             (_, I::Timeout) => self.timeout(now),
             // This kind of transaction has no ACK.
             (_, I::Ack) => {}

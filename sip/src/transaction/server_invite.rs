@@ -29,11 +29,11 @@ enum State {
         resend: Option<Backoff>,
         give_up: Instant,
     },
-    /// The ACK arrived; its retransmissions are absorbed until then.
+    /// The ACK arrived; until timer I its retransmissions are absorbed.
     Confirmed {
         until: Instant,
     },
-    /// A 2xx was sent; retransmitted INVITEs are absorbed until then (RFC 6026 §8.7).
+    /// A 2xx was sent; until timer L retransmitted INVITEs are absorbed (RFC 6026 §8.7).
     Accepted {
         until: Instant,
     },
@@ -57,7 +57,7 @@ impl ServerInvite {
         use ResponseClass as R;
         use ServerInput as I;
         match (&mut self.state, input) {
-            (State::Terminated, _) => {} // Nothing is owed any more.
+            (State::Terminated, _) => {} // Nothing is left to send.
             (_, I::Timeout) => self.timeout(now),
 
             // §17.2.1 "Proceeding". A retransmission before any response shows that the client needs the 100

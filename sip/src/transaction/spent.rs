@@ -1,7 +1,7 @@
-//! Client transactions after their final response: what is repeated is absorbed (RFC 3261 §17.1.2.2, timer K), and
-//! further 2xx of an INVITE go to the user (RFC 6026 §8.4, timer M).
+//! Client transactions after their final response: retransmissions are absorbed (RFC 3261 §17.1.2.2, timer K), and
+//! further 2xx of an INVITE are passed to the user (RFC 6026 §8.4, timer M).
 //!
-//! Nothing is sent any more, so neither the request nor its bytes are needed.
+//! Nothing is sent any more, so the request is not kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -10,12 +10,12 @@ use crate::transaction::key::{ClientKey, ClientWire};
 
 /// The spent transactions of a layer.
 ///
-/// *Bounds*: [`SPENT_MAX`]; beyond that the oldest of its kind is removed, and a repeated response of it counts as a
-/// stray one.
+/// *Bounds*: [`SPENT_MAX`]; beyond that the oldest of its kind is removed, and a repeated response to it counts as
+/// stray.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     by_wire: HashMap<ClientWire, Kind>,
-    /// INVITEs and other requests; within each all have the same life, so the oldest comes first.
+    /// INVITEs and other requests; all of one kind have the same lifetime, so the oldest is first.
     invites: VecDeque<(Instant, ClientWire)>,
     others: VecDeque<(Instant, ClientWire)>,
 }
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Spent {
-    /// Stores a transaction until then.
+    /// Stores a transaction until this time.
     pub(super) fn keep(&mut self, until: Instant, wire: ClientWire, kind: Kind) {
         if self.by_wire.len() >= SPENT_MAX {
             let oldest = match self.queue(kind).pop_front() {
@@ -50,7 +50,7 @@ impl Spent {
         self.by_wire.get(&wire).copied()
     }
 
-    /// Removes transactions whose time is over.
+    /// Removes transactions whose time has ended.
     pub(super) fn expire(&mut self, now: Instant) {
         for queue in [&mut self.invites, &mut self.others] {
             while let Some((_, wire)) = queue.pop_front_if(|(until, _)| *until <= now) {
@@ -59,7 +59,7 @@ impl Spent {
         }
     }
 
-    /// When the next transaction is removed.
+    /// The time at which the next transaction is removed.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         [self.invites.front(), self.others.front()].into_iter().flatten().map(|(until, _)| *until).min()
     }

@@ -5,7 +5,7 @@ use crate::transaction::Layer;
 use crate::transaction::key::{self, COOKIE};
 
 impl Layer {
-    /// Whether this layer created this branch; a response with another branch belongs to nothing here.
+    /// Whether this layer created this branch; a response with another branch is stray.
     pub fn is_own_branch(&self, branch: &str) -> bool {
         let parts = branch.strip_prefix(COOKIE).and_then(|digits| digits.split_at_checked(RANDOM_DIGITS));
         let Some((random, seal)) = parts else { return false };

@@ -492,8 +492,8 @@ fn the_table_keeps_a_reserve_for_dialogs_and_a_share_for_each_source() {
     );
 }
 
-/// §8.2.7: each request of an unauthenticated sender is new and its response the same; a repeated request of
-/// a known sender is absorbed.
+/// §8.2.7: each request of an unauthenticated sender is new and its response the same; a repeated request of an
+/// authenticated sender is absorbed.
 #[test]
 fn strangers_are_forgotten_and_who_is_known_is_not() {
     check_by(

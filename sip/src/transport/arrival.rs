@@ -1,4 +1,4 @@
-//! What any socket brings.
+//! The events that any socket reports.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::message::{Message, Rejection};
 /// An arrival from the network.
 #[derive(Debug)]
 pub enum Arrival {
-    /// A connection ended that was trusted or that we opened; unanswered messages on it will not be answered.
+    /// A connection ended that was trusted or that we opened; its pending requests get no more responses.
     Closed(Flow),
     /// A datagram.
     Datagram {
@@ -34,19 +34,19 @@ pub enum Arrival {
         /// The message, which the guard accepted.
         message: Message,
     },
-    /// A connection that we wanted to open was not: the peer refused it, or it took too long.
+    /// A connection that we tried to open was not opened: the peer refused it, or a timeout passed.
     Unopened(Flow),
-    /// A connection could not be secured, or its WebSocket not be opened. For a connection that we opened,
+    /// A connection could not be secured, or its WebSocket could not be opened. For a connection that we opened,
     /// [`Arrival::Unopened`] follows.
     Unsecured {
         /// Its flow.
         flow: Flow,
         /// The name that the server's certificate had to be for, if we opened the connection.
         server: Option<Arc<str>>,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// The host of a destination refused a datagram of ours: nothing listens at its port.
+    /// The host of a destination refused one of our datagrams: no socket listens on its port.
     Refused {
         /// The flow of the datagram.
         flow: Flow,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::flow::Protocol;
 
-/// Why a listener could not be opened; it names the address, so that a person can act on it.
+/// The reason why a listener could not be opened; it names the address, so that a person can act on it.
 #[derive(Debug, thiserror::Error)]
 #[error("listen on {}://{address}", .protocol.as_str().to_ascii_lowercase())]
 pub struct BindError {
@@ -21,14 +21,14 @@ pub struct BindError {
 /// Why a message was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The connection of the flow is closed, or no further one may be opened.
+    /// The connection of the flow is closed, or no further one can be opened.
     #[error("send a message: its connection is closed")]
     Closed,
-    /// The buffer is full and the message is lost. For a datagram this is like loss on a link: a
-    /// retransmission may arrive. A connection is then closed, because its peer does not read.
+    /// The buffer is full and the message is lost. For a datagram this is like loss on a link: a retransmission may
+    /// arrive. A connection is closed in this case, because its peer does not read.
     #[error("send a message: the buffer is full")]
     Full,
-    /// The system refused it: no route, too long, forbidden. A transport error for its transaction (RFC 3261
+    /// The system refused it: no route, too long, forbidden. This is a transport error for its transaction (RFC 3261
     /// §18.4).
     #[error("send a message")]
     Refused(#[source] io::Error),

@@ -1,11 +1,11 @@
-//! Datagrams between the nodes of a cluster over TLS, in the place of UDP. Each node opens a connection to every node that it
-//! sends to, and both sides show a certificate.
+//! Datagrams between the nodes of a cluster over TLS instead of UDP. Each node opens a connection to every node that it
+//! sends to, and both peers present a certificate.
 //!
-//! A frame is the length of a datagram in two bytes (network order) and the datagram. The first frame of a connection is the
-//! address of the listener of the node that has opened it. Nothing is sent in the other direction.
+//! A frame is the length of a datagram in two bytes (network order), followed by the datagram. The first frame of a
+//! connection contains the listener address of the node that opened it. Nothing is sent in the other direction.
 //!
-//! As over UDP a datagram is sent or lost: transactions repeat it (RFC 3261 §17). Each node has a queue of its own, so that one that
-//! is gone, or does not read, delays no other and no call.
+//! As over UDP, a datagram is delivered or lost: transactions retransmit it (RFC 3261 §17). Each node has its own
+//! queue, so a node that is down or does not read delays no other node and no call.
 
 use std::collections::HashMap;
 use std::io;
@@ -31,25 +31,25 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use crate::flow::{Flow, ListenerId};
 use crate::transport::error::SendError;
 
-/// What is known of the other nodes.
+/// The information about the other nodes.
 pub trait NodePeers: Send + Sync {
     /// Whether a node has this address.
     fn has(&self, address: IpAddr) -> bool;
 
-    /// Whether a certificate, whose authority was checked, is one of the node that listens here.
+    /// Whether a certificate, whose authority was already checked, belongs to the node with this listener.
     fn is_of(&self, certificate: &CertificateDer<'_>, listener: SocketAddr) -> bool;
 
-    /// Takes note of a connection to or from this address that was refused or lost.
+    /// Records that a connection to or from this address was refused or lost.
     fn failed(&self, address: SocketAddr, error: &io::Error);
 }
 
-/// How connections between nodes are secured: both sides show certificates, whose authority the settings check, and whose names
-/// [`NodePeers::is_of`] does.
+/// The security of connections between nodes: both peers present certificates. The settings check their authority, and
+/// [`NodePeers::is_of`] their names.
 #[derive(Clone)]
 pub struct NodeTls {
     /// Settings of connections that other nodes open.
     pub server: Arc<ServerConfig>,
-    /// Settings of those that this node opens.
+    /// Settings of connections that this node opens.
     pub client: Arc<ClientConfig>,
     /// The other nodes.
     pub peers: Arc<dyn NodePeers>,
@@ -63,11 +63,11 @@ pub struct NodeLinkSender(Arc<Shared>);
 pub struct NodeLinkTask {
     shared: Arc<Shared>,
     socket: TcpListener,
-    /// The queues of nodes that nothing was sent to before.
+    /// The queues of nodes to which this node has not sent before.
     new: mpsc::Receiver<(SocketAddr, mpsc::Receiver<Bytes>)>,
 }
 
-/// What has been received: the flow by which its sender is answered, and the datagram.
+/// Received datagrams, each with the flow on which to answer its sender.
 pub(super) type Received = mpsc::Receiver<(Flow, Bytes)>;
 
 /// Totals since the start.
@@ -77,7 +77,7 @@ pub struct NodeLinkCounters {
     pub opened: u64,
     /// Connections that could not be opened, or were refused.
     pub refused: u64,
-    /// Datagrams that were not sent, or not taken.
+    /// Datagrams that were not sent, or not accepted.
     pub dropped: u64,
 }
 
@@ -119,7 +119,7 @@ impl NodeLinkTask {
         (NodeLinkTask { shared, socket, new: news }, sender, arriving)
     }
 
-    /// Runs without end. Where it is run again after a panic, connections are opened again.
+    /// Runs forever. After a panic it can be run again, and connections are reopened.
     pub async fn run(&mut self) {
         let mut outgoing: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
         let mut incoming: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
@@ -130,13 +130,13 @@ impl NodeLinkTask {
                     outgoing.push(async move { shared.send_all(remote, queue).await }.boxed());
                 }
                 accepted = self.socket.accept(), if incoming.len() < INCOMING_MAX => match accepted {
-                    // Others than members have no business here.
+                    // Only members may connect.
                     Ok((stream, from)) if self.shared.tls.peers.has(from.ip()) => {
                         let shared = Arc::clone(&self.shared);
                         incoming.push(async move { shared.receive_all(stream, from).await }.boxed());
                     }
                     Ok(_) => drop(self.shared.refused.fetch_add(1, Ordering::Relaxed)),
-                    // No file descriptor is free, for example.
+                    // For example, no file descriptor is free.
                     Err(_) => sleep(PAUSE).await,
                 },
                 Some(()) = outgoing.next() => {}
@@ -165,13 +165,13 @@ impl NodeLinkSender {
     }
 
     fn queue(&self, remote: SocketAddr, bytes: &Bytes) -> Result<(), SendError> {
-        // Code under the lock does not panic; if it did, the queues would still be whole.
+        // Code under the lock does not panic; if it did, the queues would still be consistent.
         let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = queues.get(&remote) {
             match queue.try_send(bytes.clone()) {
                 Ok(()) => return Ok(()),
                 Err(mpsc::error::TrySendError::Full(_)) => return Err(SendError::Full),
-                // The task was run again.
+                // The task was restarted.
                 Err(mpsc::error::TrySendError::Closed(_)) => drop(queues.remove(&remote)),
             }
         }
@@ -197,7 +197,7 @@ impl NodeLinkSender {
 }
 
 impl Shared {
-    /// Sends what is queued for a node; opens a connection when there is something to send.
+    /// Sends the queued datagrams of a node; opens a connection when there is something to send.
     async fn send_all(&self, remote: SocketAddr, mut queue: mpsc::Receiver<Bytes>) {
         while let Some(first) = queue.recv().await {
             let result = match timeout(OPENS_WITHIN, self.open(remote)).await {
@@ -208,7 +208,7 @@ impl Shared {
             let Err(error) = result else { continue };
             self.refused.fetch_add(1, Ordering::Relaxed);
             self.tls.peers.failed(remote, &error);
-            // What waits has had its time: its transactions have repeated it, or given up.
+            // The waiting datagrams are too old: their transactions have retransmitted them, or given up.
             sleep(RETRY_AFTER).await;
             while queue.try_recv().is_ok() {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl Shared {
     /// Opens a connection to a node, whose certificate must be that node's.
     async fn open(&self, remote: SocketAddr) -> io::Result<client::TlsStream<TcpStream>> {
         let socket = if remote.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Others know this node by the address of its listener.
+        // Other nodes identify this node by the address of its listener.
         socket.bind(SocketAddr::new(self.address.ip(), 0))?;
         let stream = socket.connect(remote).await?;
         prepare(&stream);
@@ -230,7 +230,7 @@ impl Shared {
         Ok(stream)
     }
 
-    /// Checks whose certificate the peer has shown.
+    /// Checks that the peer presented the certificate of this node.
     fn check(&self, shown: Option<&[CertificateDer<'_>]>, listener: SocketAddr) -> io::Result<()> {
         let own = shown.and_then(<[_]>::first);
         match own.is_some_and(|own| self.tls.peers.is_of(own, listener)) {
@@ -242,7 +242,7 @@ impl Shared {
         }
     }
 
-    /// Sends what is queued until the connection ends; an error says how it was lost.
+    /// Sends queued datagrams until the connection ends; an error gives the reason of its loss.
     async fn pump(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -259,7 +259,7 @@ impl Shared {
                     Some(bytes) => write_frame(&mut writer, &bytes).await?,
                     None => return Ok(()),
                 },
-                // The other side sends nothing: it has closed. What is queued next opens another connection.
+                // The peer never sends, so it has closed. The next queued datagram opens another connection.
                 read = reader.read(&mut nothing) => return read.map(drop),
             }
         }
@@ -277,7 +277,7 @@ impl Shared {
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
-        // The end of a connection is no failure: the node opens another one when it has something to send.
+        // The end of a connection is not a failure: the node opens another one when it has something to send.
         while let Ok(datagram) = read_frame(&mut reader).await {
             if self.received.try_send((Flow::udp(self.listener, node), datagram)).is_err() {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -285,7 +285,7 @@ impl Shared {
         }
     }
 
-    /// Accepts a connection, and returns it with the listener of the node that has opened it.
+    /// Accepts a connection, and returns it with the listener of the node that opened it.
     async fn accept(
         &self,
         stream: TcpStream,
@@ -301,7 +301,7 @@ impl Shared {
     }
 }
 
-/// Sends small messages at once, and notices a peer that is gone while nothing is sent.
+/// Makes small messages leave immediately, and detects a dead peer while nothing is sent.
 fn prepare(stream: &TcpStream) {
     // Without these options the socket still works.
     let _ = stream.set_nodelay(true);
@@ -330,19 +330,19 @@ async fn read_frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> 
     Ok(Bytes::from(datagram))
 }
 
-/// Nodes that are sent to.
+/// The maximum number of nodes with a queue.
 const NODES_MAX: usize = 256;
-/// Connections of other nodes.
+/// The maximum number of connections from other nodes.
 const INCOMING_MAX: usize = 512;
-/// Datagrams that wait for one node: as many as a busy node sends in a second.
+/// The maximum number of datagrams queued for one node: as many as a busy node sends in a second.
 const UNSENT_MAX: usize = 1_024;
-/// Datagrams of all nodes that wait for the driver.
+/// The maximum number of datagrams of all nodes queued for the driver.
 const ARRIVALS_MAX: usize = 4_096;
-/// How long a connection may take to open, with its handshake.
+/// The timeout for opening a connection, including its handshake.
 const OPENS_WITHIN: Duration = Duration::from_secs(3);
-/// How long a node may take to read a datagram.
+/// The timeout for a node to read a datagram.
 const WRITES_WITHIN: Duration = Duration::from_secs(3);
-/// The pause after a connection that could not be opened, or was lost.
+/// The pause after a connection could not be opened, or was lost.
 const RETRY_AFTER: Duration = Duration::from_millis(300);
 /// The pause after the system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);

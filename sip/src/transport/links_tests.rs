@@ -1,4 +1,4 @@
-//! Tests of connections between nodes: what passes, who is refused, and that one node which is gone delays no other.
+//! Tests of connections between nodes: accepted and refused peers, and that a node that is down delays no other.
 
 use std::collections::HashMap;
 use std::io;
@@ -68,7 +68,7 @@ impl Authority {
     }
 }
 
-/// The certificates of nodes by their listeners, and what failed.
+/// The certificates of nodes by their listeners, and the reported failures.
 #[derive(Default)]
 struct Peers {
     known: Mutex<HashMap<SocketAddr, CertificateDer<'static>>>,
@@ -141,13 +141,13 @@ impl Node {
         }
     }
 
-    /// Sends until the other node hears it: what is sent while a connection is lost is lost, as over UDP.
+    /// Sends until the other node receives it: datagrams sent while a connection is lost are lost, as over UDP.
     async fn reaches(&self, other: &mut Node, text: &str) {
         let to = other.address;
         let mut again = tokio::time::interval(Duration::from_millis(200));
         loop {
             tokio::select! {
-                // What waited in the queue may come, too.
+                // Datagrams that waited in the queue may arrive, too.
                 (from, heard) = other.hears() => {
                     assert_eq!(from, self.address);
                     if heard == text {
@@ -170,7 +170,7 @@ async fn datagrams_of_nodes_pass_both_ways_and_those_over_udp_do_not() {
     one.send(other.address, "two").unwrap();
     assert_eq!(other.hears().await, (one.address, "one".to_owned()));
     assert_eq!(other.hears().await, (one.address, "two".to_owned()));
-    // The answer goes to the listener of the node that has sent.
+    // The answer is sent to the listener of the sending node.
     other.send(one.address, "three").unwrap();
     assert_eq!(one.hears().await, (other.address, "three".to_owned()));
     assert_eq!(peers.failed.lock().unwrap().as_slice(), [""; 0]);
@@ -182,7 +182,7 @@ async fn datagrams_of_nodes_pass_both_ways_and_those_over_udp_do_not() {
 async fn a_stranger_is_refused_as_client_and_as_server() {
     let (authority, peers) = (Authority::new(), Arc::default());
     let node = Node::new(&authority, &peers).await;
-    // Its certificate is of another authority, which it trusts.
+    // Its certificate is from another authority, which it trusts.
     let (foreign, theirs) = (Authority::new(), Arc::default());
     let own = foreign.sign();
     let stranger = Node::at("127.0.0.1:0", |_| foreign.tls(own, &theirs)).await;
@@ -192,7 +192,7 @@ async fn a_stranger_is_refused_as_client_and_as_server() {
     peers.known.lock().unwrap().insert(stranger.address, authority.sign().0);
     node.send(stranger.address, "hello").unwrap();
     fails(&peers, "invalid peer certificate").await;
-    // One that trusts the authority of the nodes, and shows a certificate of its own.
+    // A node that trusts the cluster's authority, and presents a certificate of its own.
     let tls = authority.tls(foreign.sign(), &peers);
     peers.failed.lock().unwrap().clear();
     is_cut_off(&node, tls, node.address).await;
@@ -212,7 +212,7 @@ async fn fails(peers: &Peers, reason: &str) {
     }
 }
 
-/// Connects to a node in the name of the one that listens at `claimed`, and waits until the node closes the connection.
+/// Connects to a node as if from the one that listens at `claimed`, and waits until the node closes the connection.
 async fn is_cut_off(node: &Node, tls: NodeTls, claimed: SocketAddr) {
     let stream = TcpStream::connect(node.address).await.unwrap();
     let name = ServerName::from(node.address.ip());
@@ -230,7 +230,7 @@ async fn is_cut_off(node: &Node, tls: NodeTls, claimed: SocketAddr) {
 async fn a_node_cannot_speak_for_another_one() {
     let (authority, peers) = (Authority::new(), Arc::<Peers>::default());
     let (node, other) = (Node::new(&authority, &peers).await, Node::new(&authority, &peers).await);
-    // A certificate of the cluster, but not that of the node whose listener it names.
+    // A certificate of the cluster, but not of the node whose listener it names.
     is_cut_off(&node, authority.tls(authority.sign(), &peers), other.address).await;
     fails(&peers, "is not one of the node").await;
 }
@@ -251,7 +251,7 @@ async fn a_node_that_is_gone_delays_no_other_and_is_reached_again_when_it_is_bac
     one.reaches(&mut gone, "before").await;
     let address = gone.address;
     gone.ends().await;
-    // A node that accepts connections and says nothing, in its place: the handshake does not end.
+    // In its place, a node that accepts connections and sends nothing: the handshake does not end.
     let silent = TcpListener::bind(address).await.unwrap();
     let held = tokio::spawn(async move {
         let mut streams = Vec::new();

@@ -1,8 +1,7 @@
 //! SIP on sockets: UDP, TCP, TLS (RFC 3261 §18) and WebSocket (RFC 7118).
 //!
-//! The only part of this crate that does I/O. It moves datagrams without parsing them; in a stream it finds
-//! the end of each message. It never waits for a peer: what cannot be sent now is refused or queued within
-//! bounds.
+//! The only part of this crate that does I/O. It moves datagrams without parsing them; in a stream it finds the end of
+//! each message. It never waits for a peer: a message that cannot be sent now is refused or queued within bounds.
 
 mod arrival;
 mod error;

@@ -1,7 +1,8 @@
-//! Datagrams that the host of their destination refused, from the socket's queue of ICMP errors (ip(7), `IP_RECVERR`).
+//! Datagrams that the host of their destination refused, read from the socket's queue of ICMP errors (ip(7),
+//! `IP_RECVERR`).
 //!
-//! Only "port unreachable" counts: other errors may pass. An error quotes the start of its datagram, so the user can
-//! check by the branch that the datagram was really sent; a forged error has no effect.
+//! Only "port unreachable" counts: other errors may be temporary. An error quotes the start of its datagram, so the
+//! user can check by the branch that the datagram was really sent; a forged error has no effect.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +13,7 @@ use nix::libc;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use socket2::Socket;
 
-/// Requests errors for a socket. Without them it works, and a refused datagram is like a lost one.
+/// Requests errors for a socket. If that fails, the socket still works, and a refused datagram counts as lost.
 pub(super) fn request_errors(socket: &Socket) {
     let _granted = setsockopt(socket, sockopt::Ipv4RecvErr, &true);
     let _granted = setsockopt(socket, sockopt::Ipv6RecvErr, &true);

@@ -1,20 +1,20 @@
-//! The routing table's answers, kept for a moment: asking the system takes four calls, and a call set-up asks often.
+//! A short-lived cache of the routing table: a query takes four system calls, and a call set-up needs several.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The addresses of this host from which others are reached.
+/// The local addresses from which remote addresses are reached.
 ///
-/// *Bounds*: `ROUTES_MAX` addresses; beyond that it begins anew.
+/// *Bounds*: `ROUTES_MAX` addresses; beyond that it is cleared.
 #[derive(Debug, Default)]
 pub struct Routes {
     known: HashMap<IpAddr, (Instant, IpAddr)>,
 }
 
 impl Routes {
-    /// As [`local_address_towards`], which is asked at most once a second for each address.
+    /// Like [`local_address_towards`], but queries the system at most once a second for each address.
     ///
     /// # Errors
     /// When there is no route.
@@ -67,7 +67,7 @@ mod tests {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         let mut routes = Routes::default();
         assert_eq!(routes.local_address_towards(zero, loopback).unwrap(), loopback);
-        // What is known is not asked for.
+        // A cached answer is used without a query.
         let elsewhere = IpAddr::from([127, 0, 0, 9]);
         routes.known.insert(loopback, (zero, elsewhere));
         assert_eq!(routes.local_address_towards(zero + KEPT_FOR / 2, loopback).unwrap(), elsewhere);

@@ -17,7 +17,7 @@ use crate::transport::udp::{UdpSender, UdpTransport};
 pub struct Sockets {
     udp: UdpTransport,
     tcp: TcpTransport,
-    /// The connections with other nodes, in the place of the UDP listener for them.
+    /// The TLS connections to other nodes, in place of the UDP listener for them.
     links: Option<(NodeLinkSender, Received)>,
 }
 
@@ -44,8 +44,8 @@ impl Sockets {
         Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp, links: None })
     }
 
-    /// Takes the place of a UDP listener with connections over TLS between nodes, at the same address: what comes there over UDP is
-    /// dropped from now on. The task has to be run.
+    /// Replaces a UDP listener by TLS connections between nodes, at the same address: UDP datagrams to it are dropped
+    /// from now on. The caller must run the returned task.
     ///
     /// # Errors
     /// When the address cannot be bound for connections, or there is no such listener.
@@ -71,7 +71,7 @@ impl Sockets {
         Sender { udp: self.udp.sender(), tcp: self.tcp.sender(), links }
     }
 
-    /// The next arrival. Safe to drop while it waits: nothing is lost.
+    /// The next arrival. Cancel-safe: nothing is lost.
     pub async fn recv(&mut self) -> Arrival {
         if let Some(arrival) = self.refused() {
             return arrival;
@@ -90,7 +90,7 @@ impl Sockets {
         }
     }
 
-    /// The next datagram, if there is one already.
+    /// The next datagram, if one has arrived.
     pub fn try_recv_datagram(&mut self) -> Option<(Flow, Bytes)> {
         let linked = self.links.as_ref().map(|(sender, _)| sender.listener());
         while let Some((flow, bytes)) = self.udp.try_recv() {
@@ -101,7 +101,7 @@ impl Sockets {
         self.links.as_mut().and_then(|(_, received)| received.try_recv().ok())
     }
 
-    /// The next arrival other than a datagram, if there is one already.
+    /// The next arrival other than a datagram, if there is one.
     pub fn try_recv_message(&mut self) -> Option<Arrival> {
         self.refused().or_else(|| self.tcp.try_recv())
     }
@@ -113,8 +113,7 @@ impl Sockets {
 }
 
 impl Sender {
-    /// Sends a message on a flow, at once or not at all; a connection sends its queue as fast as its peer
-    /// reads.
+    /// Sends a message on a flow, immediately or not at all; a connection sends its queue as fast as its peer reads.
     ///
     /// # Errors
     /// When it was not sent.
@@ -135,14 +134,14 @@ impl Sender {
         }
     }
 
-    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops that.
+    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops holding it.
     pub fn hold(&self, flow: &Flow, is_held: bool) {
         if flow.protocol.is_reliable() {
             self.tcp.hold(flow, is_held);
         }
     }
 
-    /// Closes the connection of a flow, whose peer may not use it any more.
+    /// Closes the connection of a flow, whose peer may no longer use it.
     pub fn close(&self, flow: &Flow) {
         if flow.protocol.is_reliable() {
             self.tcp.close(flow);
@@ -165,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// The connections with other nodes; `None` where their datagrams go over UDP.
+    /// The connections to other nodes; `None` if their datagrams use UDP.
     pub fn links(&self) -> Option<&NodeLinkSender> {
         self.links.as_ref()
     }
@@ -175,13 +174,13 @@ impl Sender {
         &self.udp
     }
 
-    /// TCP and what runs over it.
+    /// TCP, TLS and WebSocket.
     pub fn tcp(&self) -> &TcpSender {
         &self.tcp
     }
 }
 
-/// The next datagram of another node; `None` at once without connections with them.
+/// The next datagram of another node; without such connections, `None` immediately.
 async fn next_of(received: Option<&mut Received>) -> Option<(Flow, Bytes)> {
     received?.recv().await
 }

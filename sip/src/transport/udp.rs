@@ -18,7 +18,7 @@ use crate::transport::error::{BindError, SendError};
 use crate::transport::refused::{request_errors, take_errors};
 use crate::transport::routes::Routes;
 
-/// The longest possible UDP datagram, in bytes; nothing is ever cut.
+/// The longest possible UDP datagram, in bytes; no datagram is ever truncated.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 
 /// Totals of all listeners since the start.
@@ -109,7 +109,7 @@ impl UdpTransport {
         self.sender.clone()
     }
 
-    /// The next datagram and its flow. Safe to drop while it waits: nothing is lost.
+    /// The next datagram and its flow. Cancel-safe: nothing is lost.
     ///
     /// Each datagram gets a buffer of exactly its length. A slice of a shared arena would save copying some
     /// hundred bytes, but would keep the whole arena for as long as a dialog keeps one message.
@@ -117,8 +117,7 @@ impl UdpTransport {
         std::future::poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// The next datagram, if there is one already. A driver calls it after [`UdpTransport::recv`], before it
-    /// waits again.
+    /// The next datagram, if one has arrived. A driver calls it after [`UdpTransport::recv`], before it waits again.
     pub fn try_recv(&mut self) -> Option<(Flow, Bytes)> {
         for _ in 0..self.sockets.len() {
             let at = self.next_turn();
@@ -131,8 +130,8 @@ impl UdpTransport {
         None
     }
 
-    /// The next datagram of ours that the host of its destination refused, with its first bytes. Errors are noticed by
-    /// the next datagram that is sent or received.
+    /// The next of our datagrams that the host of its destination refused, with its first bytes. Errors are detected
+    /// when the next datagram is sent or received.
     pub fn refused(&mut self) -> Option<(Flow, Bytes)> {
         self.sender.shared.next_refused()
     }
@@ -190,7 +189,7 @@ impl UdpTransport {
 
 impl Shared {
     fn routes(&self) -> MutexGuard<'_, Routes> {
-        // What a panic left behind is as good as before: each entry is complete.
+        // After a panic the table is still valid: each entry is complete.
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +218,7 @@ impl Shared {
 }
 
 impl UdpSender {
-    /// Sends a datagram on a flow, at once or not at all.
+    /// Sends a datagram on a flow, immediately or not at all.
     ///
     /// # Errors
     /// When it was not sent; every case is also counted.
@@ -234,7 +233,7 @@ impl UdpSender {
         };
         let mut sent = listener.socket.send_to(datagram, remote);
         for _ in 0..SEND_AGAIN_MAX {
-            // The system reports the error of an earlier datagram, to whatever destination, and does not send this one.
+            // The system reports the error of an earlier datagram, to any destination, and does not send this one.
             let at = usize::try_from(flow.listener.0).unwrap_or(usize::MAX);
             match &sent {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock && self.shared.note_errors(at) => {
@@ -324,11 +323,11 @@ fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
     Ok(socket.into())
 }
 
-/// It holds some seconds of a flood, so that what a busy driver cannot read at once is not lost.
+/// Large enough for some seconds of a flood, so that a busy driver loses nothing.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// It holds the responses to such a flood.
+/// Large enough for the responses to such a flood.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// Refused datagrams that wait for the driver; further ones are like lost ones.
+/// Refused datagrams queued for the driver; further ones count as lost.
 const REFUSED_MAX: usize = 1_024;
 /// How often a datagram is sent again after errors of earlier ones.
 const SEND_AGAIN_MAX: u32 = 3;
@@ -439,7 +438,7 @@ mod tests {
             let gone = Flow::udp(ListenerId(0), closed);
             let there = Flow::udp(ListenerId(0), phone.local_addr().unwrap());
             sender.try_send(&gone, b"INVITE sip:gone").unwrap();
-            // On the loopback the error is there at once; elsewhere it would take a round trip.
+            // On the loopback the error is reported immediately; elsewhere after a round trip.
             sender.try_send(&there, b"still sent").unwrap();
             assert_eq!(phone.recv(&mut [0; 16]).unwrap(), 10);
             assert_eq!(transport.refused(), Some((gone, Bytes::from_static(b"INVITE sip:gone"))), "{local}");

@@ -1,4 +1,4 @@
-//! The face of the user agent for its driver: inputs, outputs, the next timeout.
+//! The interface of the user agent for its driver: inputs, outputs, the next timeout.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub enum Input {
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection has closed: requests sent on it get no response any more.
+    /// A connection has closed: requests sent on it get no more responses.
     FlowClosed {
         /// The connection.
         flow: Flow,
@@ -46,7 +46,7 @@ pub enum Input {
         /// Its first bytes.
         bytes: Bytes,
     },
-    /// The time of [`Ua::next_timeout`] has come.
+    /// The time of [`Ua::next_timeout`] has been reached.
     Timeout,
     /// An [`Output::Transmit`] with this key could not be sent.
     TransportError {
@@ -117,14 +117,14 @@ impl Ua {
         self.layer.has_spare_room()
     }
 
-    /// Responses to unauthenticated senders leave no state and are no amplifier from now on, as a switch
-    /// needs it: the final response to a request outside of dialogs is stored for retransmissions only after
+    /// From now on, responses to unauthenticated senders leave no state and cannot be used as an amplifier, as a switch
+    /// requires: the final response to a request outside of dialogs is stored for retransmissions only after
     /// [`Ua::prove`].
     pub fn forget_strangers(&mut self) {
         self.layer.forget_strangers();
     }
 
-    /// Marks the sender of a request as known, by its digest or by its address.
+    /// Marks the sender of a request as authenticated, by its digest or by its address.
     pub fn prove(&mut self, key: &ServerKey) {
         self.layer.prove(key);
     }
@@ -163,7 +163,7 @@ impl Ua {
         Some((dialog.remote_target(), dialog.route()))
     }
 
-    /// Whether the peer has sent any response to our INVITE, also 100.
+    /// Whether the peer has sent any response to our INVITE, including 100.
     pub fn is_heard(&self, leg: LegKey) -> bool {
         self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))
     }

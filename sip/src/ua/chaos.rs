@@ -53,7 +53,7 @@ impl World {
             ua: Ua::new(
                 UaConfig {
                     extensions: vec!["100rel".to_owned()],
-                    // Each end has session timers or none.
+                    // Each agent has session timers or not.
                     session_timer: (seed & u64::from(n) != 0).then_some(timer),
                     ..UaConfig::new(LayerConfig::new(Local::fixed(Host::V4([192, 0, 2, n].into()), None)))
                 },
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// Places a call that requires reliable provisional responses, and returns whether both sides have it a minute later.
+/// Places a call that requires reliable provisional responses, and returns whether both agents have it a minute later.
 fn reliable_call_is_up(seed: u64, losses: u32) -> bool {
     let mut world = World::new(seed, losses, 0);
     let invite = Invite::new("sip:b@192.0.2.2", "<sip:a@192.0.2.1>", "<sip:b@192.0.2.2>");

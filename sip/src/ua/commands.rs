@@ -99,9 +99,9 @@ impl Ua {
         Ok(())
     }
 
-    /// Answers a request finally and removes its transaction at once, whether or not the response arrives.
-    /// For challenges and refusals of unauthenticated senders, which get one response per request and use no
-    /// memory (§8.2.7).
+    /// Sends a final response and removes the transaction immediately, whether or not the response arrives. For
+    /// challenges and refusals of unauthenticated senders, which get one response per request and use no memory
+    /// (§8.2.7).
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Ua {
     }
 
     /// Ends a leg as its state requires: with CANCEL, 480 or BYE. The user gets one more event,
-    /// [`Ended`](super::Event::Ended); what the network still needs happens after that.
+    /// [`Ended`](super::Event::Ended); remaining messages of the network are handled after that.
     pub fn hang_up(&mut self, now: Instant, key: LegKey) {
         self.hang_up_because(now, key, None);
     }
@@ -173,8 +173,8 @@ impl Ua {
     }
 
     /// Sends an INVITE inside the dialog of a leg: hold, another address, another codec. Its result is
-    /// [`Response`](super::Event::Response), or after a clash [`ReinviteClashed`](super::Event::ReinviteClashed) and later
-    /// [`ReinviteDue`](super::Event::ReinviteDue).
+    /// [`Response`](super::Event::Response), or after a clash [`ReinviteClashed`](super::Event::ReinviteClashed) and
+    /// later [`ReinviteDue`](super::Event::ReinviteDue).
     ///
     /// # Errors
     ///
@@ -195,12 +195,12 @@ impl Ua {
     ///
     /// # Errors
     ///
-    /// [`SendError::WrongState`] unless the offer of the INVITE was answered in a reliable response, no other offer is open,
-    /// and the peer takes UPDATE (§5.1).
+    /// [`SendError::WrongState`] unless a reliable response answered the offer of the INVITE, no other offer is open,
+    /// and the peer supports UPDATE (§5.1).
     pub fn update(&mut self, now: Instant, key: LegKey, extra: &Extra) -> Result<ClientKey, SendError> {
         let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
         let takes = match (&leg.phase, leg.reliable.as_deref()) {
-            // The dialog of each fork decides below.
+            // The dialog of each fork is checked below.
             (Phase::Calling { .. }, Some(Reliable::Received(_))) => true,
             (Phase::Ringing { server, .. }, Some(Reliable::Sent(sent))) if sent.answered => {
                 let invite = self.layer.server_request(server);
@@ -275,15 +275,15 @@ impl Ua {
         self.start(now, flow, request, purpose)
     }
 
-    /// Accepts a SUBSCRIBE that begins a subscription: answers it with `reply`, a 2xx. Requests of the subscription go
-    /// by the flow of the SUBSCRIBE, as those of a registered phone do (RFC 5626 §5.3).
+    /// Accepts a SUBSCRIBE that begins a subscription: answers it with `reply`, a 2xx. Requests of the subscription are
+    /// sent on the flow of the SUBSCRIBE, like those of a registered phone (RFC 5626 §5.3).
     ///
-    /// The user must send a NOTIFY at once (RFC 6665 §4.2.1.2).
+    /// The user must send a NOTIFY immediately (RFC 6665 §4.2.1.2).
     ///
     /// # Errors
     ///
-    /// [`SendError::Overload`] when there are too many subscriptions, [`SendError::WrongState`] when the request has its
-    /// final response already, and an invalid value when no dialog can be made from the request.
+    /// [`SendError::Overload`] when there are too many subscriptions, [`SendError::WrongState`] when the request
+    /// already has its final response, and an invalid value when no dialog can be created from the request.
     pub fn accept_subscription(
         &mut self,
         now: Instant,

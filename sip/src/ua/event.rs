@@ -13,7 +13,7 @@ use crate::ua::{LegKey, SubscriptionKey};
 pub enum Output {
     /// For the user.
     Event(Event),
-    /// A leg begins to use this connection, or no leg uses it any more: silence must not close it meanwhile.
+    /// A leg begins to use this connection, or no leg uses it any more. While it is held, silence must not close it.
     Hold {
         /// The connection; its peer need not be authenticated yet.
         flow: Flow,
@@ -49,7 +49,7 @@ pub enum Output {
     },
 }
 
-/// What happened.
+/// An event of a leg, a request or a subscription.
 #[derive(Debug)]
 pub enum Event {
     /// The ACK of our 2xx arrived; it may contain the answer to our offer. Once per 2xx.
@@ -134,7 +134,7 @@ pub enum Event {
         /// The INVITE's transaction.
         key: ServerKey,
     },
-    /// The peer has answered our INVITE in the dialog with 491, because of one of its own: our offer is void.
+    /// The peer has answered our INVITE in the dialog with 491, because it has sent one of its own: our offer is void.
     /// [`Event::ReinviteDue`] follows.
     ReinviteClashed {
         /// The leg.
@@ -160,7 +160,8 @@ pub enum Event {
         /// The SUBSCRIBE.
         request: Request,
     },
-    /// The peer changes the call with an offer in UPDATE, or in a PRACK (RFC 3262 §5); the user must answer it, as soon as it can.
+    /// The peer changes the call with an offer in UPDATE, or in a PRACK (RFC 3262 §5); the user must answer as soon as
+    /// possible.
     Updated {
         /// The leg.
         leg: LegKey,
@@ -215,7 +216,7 @@ pub enum Event {
     },
 }
 
-/// Why a leg has ended.
+/// The reason why a leg has ended.
 #[derive(Debug)]
 pub enum Cause {
     /// The ACK of our 2xx did not arrive; a BYE has been sent (§13.3.1.4).

@@ -11,16 +11,16 @@ use crate::ua::leg::{Leg, LegKey};
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Sends the requests of a leg by the flow of its INVITE, whatever the peer's Contact is: for a phone, which
-    /// behind a NAT is reachable only there. A route of proxies still counts.
+    /// Sends the requests of a leg on the flow of its INVITE, whatever the peer's Contact is: for a phone, which behind
+    /// a NAT is reachable only there. A route of proxies still applies.
     pub fn keep_to_flow(&mut self, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.keeps_flow = true;
         leg.dialogs.iter_mut().for_each(Dialog::keep_to_flow);
     }
 
-    /// Sends the requests of a leg by another flow from now on, because its peer has moved there. Requests in
-    /// progress stay where they are.
+    /// Sends the requests of a leg on another flow from now on, because its peer has moved there. Requests in progress
+    /// stay on their flow.
     pub fn move_to(&mut self, key: LegKey, flow: Flow) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.flow = flow;
@@ -28,8 +28,8 @@ impl Ua {
         self.hold_flow(key);
     }
 
-    /// Finds the way back to peers that had opened a TCP connection which has closed: requests of their legs, also
-    /// those in progress, go by a connection that we open (RFC 5923). A leg that keeps to its flow waits for its peer.
+    /// Finds a new path to peers whose TCP connection to us has closed: requests of their legs, including those in
+    /// progress, use a connection that we open (RFC 5923). A leg that keeps to its flow waits for its peer.
     pub(super) fn reopen(&mut self, closed: &Flow) {
         if closed.listener.is_outbound() || closed.protocol != Protocol::Tcp {
             return;
@@ -55,8 +55,8 @@ impl Ua {
         }
     }
 
-    /// Finds the way back as [`Ua::reopen`] does, for the leg of a request that could not be sent: its connection has
-    /// closed, and the report of that is still on its way. Returns whether the request was sent again.
+    /// Finds a new path as [`Ua::reopen`] does, for the leg of a request that could not be sent: its connection has
+    /// closed, but the close is not reported yet. Returns whether the request was sent again.
     pub(super) fn reopen_for(&mut self, client: &ClientKey) -> bool {
         let Some(key) = self.purposes.get(client).and_then(Purpose::leg) else { return false };
         let leg = self.legs.get(&key).filter(|leg| !leg.keeps_flow);
@@ -78,7 +78,7 @@ impl Ua {
 }
 
 impl Leg {
-    /// A new dialog of the leg, whose requests go where those of the leg go.
+    /// Gives a new dialog of the leg the same routing as the leg.
     pub(super) fn on_its_flow(&self, mut dialog: Dialog) -> Dialog {
         if self.keeps_flow {
             dialog.keep_to_flow();
@@ -88,7 +88,7 @@ impl Leg {
 }
 
 /// The flow to a peer whose connection has closed: to its host, at the port of its Contact. A Contact may name any
-/// address, and we connect to that of the peer only.
+/// address, so we connect only to the peer's own.
 fn way_back(dialog: &Dialog, closed: &Flow) -> Flow {
     let contact = dialog.remote_target();
     let ip = closed.remote.ip();

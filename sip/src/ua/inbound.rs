@@ -25,8 +25,8 @@ impl Ua {
             E::StraySuccess { flow, response } => self.on_success_again(now, flow, &response),
             E::Timeout { key, .. } => self.on_no_response(now, key, false),
             E::TransportError { key, .. } => self.on_no_response(now, key, true),
-            // §13.3.1.4 requires no action of the user: the INVITE was refused, whether or not the peer
-            // knows.
+            // §13.3.1.4 requires no action of the user: the INVITE was refused, whether or not the peer received the
+            // response.
             E::AckTimeout { .. } => {}
         }
     }
@@ -97,7 +97,7 @@ impl Ua {
         let Some((leg_key, at)) = place else {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
         };
-        // Both tags are known, so the sender is known.
+        // The sender knows both tags, so it counts as authenticated.
         self.layer.prove(&key);
         let dialog = self.legs.get_mut(&leg_key).and_then(|leg| leg.dialogs.get_mut(at));
         match dialog.map(|dialog| dialog.receive(flow, &request)) {
@@ -133,7 +133,7 @@ impl Ua {
         self.answer(now, &server, StatusCode::OK);
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if at > 0 || matches!(leg.phase, Phase::Calling { .. }) {
-            leg.dialogs.remove(at); // One fork less; the INVITE goes on.
+            leg.dialogs.remove(at); // This fork has ended; the leg continues.
             return;
         }
         if let Some(dialog) = leg.dialogs.first_mut() {
@@ -171,7 +171,7 @@ impl Ua {
         match verdict {
             Ok(()) => {
                 if let Some(reply) = self.refuse_small(Some(key), &request) {
-                    let _ = self.send_reply(now, &server, reply); // It has no answer yet.
+                    let _ = self.send_reply(now, &server, reply); // Cannot fail: there is no final response yet.
                     return;
                 }
                 self.refresh_target(key, at, &request);
@@ -331,7 +331,7 @@ impl Ua {
         }
     }
 
-    /// §13.2.2.4: the first 2xx accepts the call; one of another fork is acknowledged and ended at once.
+    /// §13.2.2.4: the first 2xx accepts the call; a 2xx of another fork is acknowledged and ended immediately.
     fn on_success(&mut self, now: Instant, key: LegKey, flow: Flow, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(invite) = &leg.invite else { return };
@@ -344,7 +344,7 @@ impl Ua {
             None => Dialog::uac(invite, response, leg.flow, contact).map(|dialog| leg.on_its_flow(dialog)),
         };
         let Ok(dialog) = confirmed else {
-            // Neither an ACK nor a call can be made from it.
+            // Neither an ACK nor a call can be created from it.
             self.release(key, Cause::Refused { flow, response: response.clone(), request: None });
             return self.remove_leg(now, key);
         };
@@ -371,7 +371,7 @@ impl Ua {
     fn on_success_again(&mut self, now: Instant, flow: Flow, response: &Response) {
         let Some(key) = response.from_tag().ok().and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        // The first 2xx arrives through its transaction; handling a stray one would leave that without an
+        // The first 2xx arrives through its transaction; handling a stray one would leave that transaction without an
         // end.
         if matches!(leg.phase, Phase::Calling { .. }) {
             return;
@@ -380,7 +380,7 @@ impl Ua {
         let Ok(cseq) = response.cseq().map(|cseq| cseq.number) else { return };
         match leg.dialog_with(response.call_id(), &tag).and_then(|at| leg.dialogs.get(at)) {
             Some(dialog) => {
-                // There is none while the user has not sent the required ACK.
+                // There is no stored ACK while the user has not sent the required one.
                 if let Some((flow, bytes)) = dialog.ack_of(cseq) {
                     self.layer.transmit(flow, bytes);
                 }

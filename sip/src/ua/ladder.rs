@@ -188,12 +188,12 @@ impl Bench {
                 ua.handle_input(now, Input::TransportError { key: sent.unwrap() });
                 Ok(())
             }
-            // The end loses its state.
+            // This agent loses its state.
             ("restart", _) => {
                 *ua = Ua::new(ua.config.clone(), StdRng::seed_from_u64(99));
                 Ok(())
             }
-            // A request in the peer's dialog that this end's own dialog would not create.
+            // A request in the peer's dialog that this agent's own dialog would not create.
             ("raw", Some(method)) => {
                 let leg = ua.legs.values().next().unwrap();
                 let method = Method::from_bytes(method.as_bytes()).unwrap();

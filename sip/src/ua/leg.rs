@@ -35,7 +35,7 @@ pub(super) struct Leg {
     pub(super) reinvite: Option<ClientKey>,
     /// Our 2xx that waits for its ACK.
     pub(super) answer: Option<PendingAnswer>,
-    /// Whether the user has got its [`Ended`](super::Event::Ended); the rest is between us and the peer.
+    /// Whether the user has received [`Ended`](super::Event::Ended); only messages with the peer remain.
     pub(super) released: bool,
     /// Our BYEs without a response yet.
     pub(super) byes: usize,

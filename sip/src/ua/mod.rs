@@ -1,9 +1,8 @@
 //! The user agent: requests and calls for a switch or a phone, over the transaction layer and the dialogs.
 //!
-//! It makes no decisions about calls: the user decides which call is accepted, where it goes and what is
-//! offered. What RFC 3261 prescribes happens here: ACK, 481, 491, 500 and 420, the 487 of a cancelled INVITE,
-//! the 200 of a BYE, a 2xx repeated until its ACK, the ACK repeated for a repeated 2xx, the BYE of a fork
-//! that answered second.
+//! It makes no decisions about calls: the user decides which call is accepted, where it goes and what is offered. RFC
+//! 3261's mandatory actions happen here: ACK, 481, 491, 500 and 420, the 487 of a cancelled INVITE, the 200 of a BYE, a
+//! 2xx repeated until its ACK, the ACK repeated for a repeated 2xx, the BYE of a fork that answered second.
 //!
 //! The user sees **legs**: a [`LegKey`] identifies one INVITE and the one dialog that it created. Every leg
 //! ends with exactly one [`Event::Ended`], whichever side ended it. After that event its key is invalid,
@@ -12,11 +11,12 @@
 //! Session timers (RFC 4028) run automatically when [`UaConfig::session_timer`] is set, reliable provisional
 //! responses (RFC 3262) when [`UaConfig::extensions`] lists `100rel`.
 //!
-//! Not here: name resolution (RFC 3263): a request goes to the [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
+//! Not here: name resolution (RFC 3263). A request is sent to the given [`Flow`](crate::flow::Flow), one inside a
+//! dialog to the address in its route or target.
 //!
 //! # The loop
 //!
-//! A phone that calls another, both in one thread; a driver would have a socket where this has two variables.
+//! A phone that calls another, both in one thread; a driver would use a socket instead of the two variables.
 //!
 //! ```
 //! # use std::time::Instant;

@@ -1,5 +1,5 @@
-//! PRACK (RFC 3262) in both roles: those of the peer for our provisional responses, and ours for the responses of
-//! the peer.
+//! PRACK (RFC 3262) in both roles: the peer's PRACKs for our provisional responses, and ours for the responses of the
+//! peer.
 
 use std::time::Instant;
 
@@ -16,8 +16,8 @@ use crate::ua::session::takes_updates;
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Handles a PRACK of the peer: 481 unless it belongs to the response that waits (§3). Its offer is one of an early
-    /// dialog (§5).
+    /// Handles a PRACK of the peer: 481 unless it belongs to the pending response (§3). Its offer is an offer in an
+    /// early dialog (§5).
     pub(super) fn on_prack(
         &mut self,
         now: Instant,
@@ -41,7 +41,7 @@ impl Ua {
         match answered {
             None => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
             Some(_) if request.body().is_empty() => self.answer(now, &server, StatusCode::OK),
-            // An offer of ours is open.
+            // Our own offer is open.
             Some(true) if leg.update.is_some() => self.answer(now, &server, StatusCode::REQUEST_PENDING),
             Some(true) if leg.updating.is_none() => {
                 leg.updating = Some(server);
@@ -53,7 +53,7 @@ impl Ua {
         self.send_waiting(now, key);
     }
 
-    /// Repeats a response without a PRACK, or refuses the INVITE when it takes too long (§3).
+    /// Repeats a response without a PRACK, or refuses the INVITE after the timeout (§3).
     pub(super) fn repeat_reliable(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Phase::Ringing { server, .. } = leg.phase else { return };
@@ -71,8 +71,8 @@ impl Ua {
         }
     }
 
-    /// Acknowledges a provisional response of the peer if it is reliable. `false` if it is a repetition, or if one
-    /// before it is missing: then the user must not get it (§4).
+    /// Acknowledges a provisional response of the peer if it is reliable. `false` if it is a repetition, or if an
+    /// earlier one is missing: then the user must not get it (§4).
     pub(super) fn acknowledge_progress(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
         let Some(rseq) = response.rseq().filter(|_| response.headers().lists(Name::Require, RELIABLE)) else {
             return true;

@@ -1,9 +1,8 @@
 //! Refreshes of sessions (RFC 4028), and the end of one that is not refreshed.
 //!
-//! A refresh is an UPDATE without a body if the peer supports it. Otherwise it is an INVITE with the current
-//! session description, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481
-//! or 408, or not at all, ends the leg at once; after another refusal it is tried again until the session
-//! expires.
+//! A refresh is an UPDATE without a body if the peer supports it. Otherwise it is an INVITE with the current session
+//! description, which only the user has: [`Event::RefreshDue`]. A refresh that is answered with 481 or 408, or not at
+//! all, ends the leg immediately; after another refusal it is tried again until the session expires.
 
 use std::time::Instant;
 
@@ -34,7 +33,7 @@ impl Ua {
     fn refresh(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get(&key) else { return };
         if leg.update.is_some() || !leg.may_reinvite() {
-            return; // One is on its way, or an INVITE that is as good as one.
+            return; // A refresh, or an INVITE that has the same effect, is in progress.
         }
         if !leg.peer_updates {
             return self.event(Event::RefreshDue { leg: key });
@@ -92,7 +91,7 @@ impl Ua {
         self.settle(now, key);
     }
 
-    /// §12.2.1.2: the peer does not know the dialog, or does not answer; in the latter case a BYE is sent nevertheless.
+    /// §12.2.1.2: the peer does not have the dialog, or does not answer; in the latter case a BYE is sent nevertheless.
     pub(super) fn on_gone(&mut self, now: Instant, key: LegKey, say_bye: bool) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if matches!(leg.phase, Phase::Ending) {

@@ -1,8 +1,8 @@
-//! Reliable provisional responses (RFC 3262) of the legs: which responses are sent so, and in which order. Their
-//! PRACKs are in `pracks`.
+//! Reliable provisional responses (RFC 3262) of the legs: which responses are reliable, and their order. Their PRACKs
+//! are in `pracks`.
 //!
-//! A response waits while the one before has no PRACK, and so does a 2xx: its session description may be the one of the
-//! provisional response (§3). A final response other than 2xx does not wait.
+//! A response waits until the previous one has its PRACK. So does a 2xx, because its session description may repeat
+//! that of the provisional response (§3). A final response other than 2xx does not wait.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::ua::reliable_state::{Reliable, Sent};
 use crate::ua::state::Ua;
 
 impl Ua {
-    /// Whether the user agent has the extension, and so offers it to the peers that it invites.
+    /// Whether the user agent supports the extension, and so offers it to the peers that it invites.
     pub(super) fn has_reliable(&self) -> bool {
         self.config.extensions.iter().any(|tag| tag.eq_ignore_ascii_case(RELIABLE))
     }
@@ -48,7 +48,7 @@ impl Ua {
         let Some(Reliable::Sent(sent)) = leg.reliable.as_deref_mut().filter(|_| rings) else {
             return Some(reply);
         };
-        // An offer in the PRACK of the response before is answered first.
+        // An offer in the PRACK of the previous response is answered first.
         let (status, waits) = (reply.status(), sent.machine.is_waiting() || leg.updating.is_some());
         if status == StatusCode::TRYING {
             return Some(reply);
@@ -75,5 +75,5 @@ impl Ua {
 
 /// The option tag (RFC 3262 §8.1).
 pub(super) const RELIABLE: &str = "100rel";
-/// Responses that wait for the PRACK of the one before.
+/// The maximum number of responses that wait for the PRACK of the previous one.
 const WAITING_MAX: usize = 8;

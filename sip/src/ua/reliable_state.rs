@@ -8,7 +8,7 @@ use crate::ua::draft::Reply;
 
 /// The reliable provisional responses of a leg.
 pub(super) enum Reliable {
-    /// Those that the peer sent, by fork.
+    /// The peer's, by fork.
     Received(Vec<Received>),
     /// Ours.
     Sent(Sent),
@@ -22,7 +22,7 @@ pub(super) struct Received {
     pub(super) rseq: u32,
     /// Whether one had a session description: the answer to the offer of our INVITE.
     pub(super) answered: bool,
-    /// Whether the fork takes UPDATE.
+    /// Whether the fork supports UPDATE.
     pub(super) takes_updates: bool,
 }
 
@@ -31,17 +31,17 @@ pub(super) struct Sent {
     pub(super) machine: ReliableResponses,
     /// The CSeq number of the INVITE.
     pub(super) cseq: u32,
-    /// The responses that wait until the one before is acknowledged.
+    /// The responses that wait until the previous one is acknowledged.
     pub(super) waiting: VecDeque<Reply>,
-    /// Whether the response that was sent last has a session description.
+    /// Whether the last sent response has a session description.
     pub(super) describes: bool,
     /// Whether the peer has acknowledged such a response: the offer of its INVITE is answered.
     pub(super) answered: bool,
 }
 
 impl Reliable {
-    /// Whether the offer of the INVITE is answered in the dialog with the peer of this tag, so that either side may make
-    /// another one (RFC 3311 §5.1).
+    /// Whether the offer of the INVITE is answered in the dialog with the peer of this tag, so that both sides may make
+    /// another offer (RFC 3311 §5.1).
     pub(super) fn is_answered(&self, tag: &str) -> bool {
         match self {
             Reliable::Received(forks) => forks.iter().any(|fork| fork.tag == tag && fork.answered),

@@ -52,7 +52,7 @@ impl Ua {
         Ok(())
     }
 
-    /// Sends the response that has waited until an offer of the peer was answered.
+    /// Sends the next waiting response, unless a PRACK or an offer of the peer is pending.
     pub(super) fn send_waiting(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key).filter(|leg| leg.updating.is_none()) else { return };
         let Phase::Ringing { server, .. } = leg.phase else { return };
@@ -64,7 +64,7 @@ impl Ua {
         }
     }
 
-    /// Forgets an offer of the peer whose transaction ended before our response.
+    /// Clears the open offer of the peer when its transaction ended before our response.
     pub(super) fn forget_unanswered(&mut self, now: Instant, server: &ServerKey) {
         let found = self.legs.iter_mut().find(|(_, leg)| leg.updating.as_ref() == Some(server));
         let Some((key, leg)) = found else { return };
@@ -162,7 +162,7 @@ impl Ua {
         }
     }
 
-    /// The leg of a transaction's INVITE, the first one or a later one.
+    /// The leg of an INVITE's transaction, for a first or a later INVITE.
     pub(super) fn leg_of_invite(&self, key: &ServerKey) -> Option<LegKey> {
         let request = self.layer.server_request(key).filter(|request| *request.method() == Method::Invite)?;
         match request.to_tag().ok()? {

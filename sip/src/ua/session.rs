@@ -1,4 +1,4 @@
-//! Session timers (RFC 4028) of the legs in their headers: what is offered, what is agreed, and what is too small.
+//! Session timers (RFC 4028) of the legs in their headers: offers, agreed terms, and intervals that are too small.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Offers a timer in our INVITE or UPDATE; for a leg with the terms of its dialog.
+    /// Offers a timer in our INVITE or UPDATE; for a leg, with the terms of its dialog.
     pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
@@ -90,8 +90,8 @@ impl Ua {
         }
     }
 
-    /// Processes a 422 to our first INVITE: sends it again with the interval that the peer requires, in the
-    /// same leg. `false` when that is useless.
+    /// Processes a 422 to our first INVITE: sends it again with the interval that the peer requires, in the same leg.
+    /// `false` when a repetition is useless.
     pub(super) fn invite_again(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
         if response.status() != StatusCode::SESSION_INTERVAL_TOO_SMALL {
             return false;
@@ -127,7 +127,7 @@ impl Ua {
     }
 }
 
-/// Whether the sender of these headers takes UPDATE.
+/// Whether the sender of these headers supports UPDATE.
 pub(super) fn takes_updates(headers: &Headers) -> bool {
     headers.lists(Name::Allow, "UPDATE")
 }

@@ -1,5 +1,4 @@
-//! Classifies a message before it is parsed: messages of a call are never delayed, and messages that belong
-//! to nothing cost little.
+//! Classifies a message before it is parsed: messages of a call are never delayed, and stray messages cost little.
 
 use crate::message::{Glance, Hop, Kind, Method};
 use crate::ua::leg::LegKey;
@@ -11,7 +10,7 @@ use crate::ua::subscription_key::SubscriptionKey;
 pub enum Standing {
     /// It belongs to a live dialog or transaction with this number.
     Live(u64),
-    /// It does not belong to anything yet.
+    /// It belongs to no dialog or transaction yet.
     New,
     /// It is not SIP.
     NotSip,

@@ -1,4 +1,4 @@
-//! What a user agent keeps: its legs, why each of its transactions runs, and what waits to be given out.
+//! The state of a user agent: its legs, the purposes of its transactions, and its pending outputs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub struct Ua {
     pub(super) deadlines: Deadlines<LegKey>,
     /// The legs on connections.
     pub(super) on_connections: BTreeSet<(Flow, LegKey)>,
-    /// The dialogs of subscriptions that peers made.
+    /// The dialogs of subscriptions created by peers.
     pub(super) subscriptions: HashMap<SubscriptionKey, Box<Dialog>>,
     pub(super) subscriptions_by_tag: HashMap<String, SubscriptionKey>,
     pub(super) outputs: VecDeque<Output>,
@@ -114,7 +114,7 @@ impl Ua {
         self.legs_by_tag.get(tag).copied()
     }
 
-    /// Forgets a subscription. A NOTIFY in progress is still repeated; its result is not reported.
+    /// Removes a subscription. A NOTIFY in progress is still repeated; its result is not reported.
     pub fn end_subscription(&mut self, subscription: SubscriptionKey) {
         if let Some(dialog) = self.subscriptions.remove(&subscription) {
             self.subscriptions_by_tag.remove(&dialog.id().local_tag);
@@ -165,7 +165,7 @@ impl Ua {
     pub(super) fn remove_leg(&mut self, now: Instant, key: LegKey) {
         if let Some(leg) = self.legs.remove(&key) {
             self.legs_by_tag.remove(&leg.local_tag);
-            // Otherwise the transaction of the INVITE stays for ever when the peer sent 100 and then failed.
+            // Otherwise the transaction of the INVITE would stay forever if the peer sent 100 and then failed.
             if let Some(client) = &leg.reinvite {
                 self.layer.cancel(now, client, None);
             }
@@ -187,7 +187,7 @@ impl Ua {
         }
     }
 
-    /// Holds the connection of a leg, and releases the one that it used before. For datagrams there is nothing to do.
+    /// Holds the connection of a leg, and releases its previous one. For datagrams it does nothing.
     pub(super) fn hold_flow(&mut self, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let flow = leg.dialogs.first().map_or(leg.flow, Dialog::flow);
@@ -239,7 +239,7 @@ impl Ua {
         format!("<{uri}>")
     }
 
-    /// A timer for a new leg, when the user agent has them.
+    /// A timer for a new leg, if the user agent uses session timers.
     pub(super) fn session_timer(&self) -> Option<SessionTimer> {
         self.config.session_timer.map(SessionTimer::new)
     }

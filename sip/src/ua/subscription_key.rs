@@ -1,4 +1,4 @@
-//! The name of a subscription, for the events about it.
+//! The identifier of a subscription, for the events about it.
 
 /// Identifies a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-//! Subscriptions that peers make with us (RFC 6665): the requests in their dialogs, and the results of ours.
+//! Subscriptions that peers create with us (RFC 6665): the requests in their dialogs, and the results of our NOTIFYs.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ impl Ua {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::NO_TRANSACTION));
         };
         let received = dialog.receive(flow, &request).and_then(|()| dialog.refresh_target_by(&request));
-        // Both tags are known, so the sender is known.
+        // The sender knows both tags, so it counts as authenticated.
         self.layer.prove(&key);
         match received {
             Ok(()) if *request.method() == Method::Subscribe => {

@@ -1,5 +1,6 @@
-//! Offers in UPDATE (RFC 3311): in a confirmed dialog those of the peer change the session as an INVITE would, in one
-//! transaction. In an early dialog both sides make them, once the offer of the INVITE was answered reliably (§5.1). An UPDATE without an offer only refreshes the session: see `refresh`.
+//! Offers in UPDATE (RFC 3311). In a confirmed dialog the peer's offers change the session as an INVITE would, in one
+//! transaction. In an early dialog both sides may make offers, once the offer of the INVITE was answered reliably
+//! (§5.1). An UPDATE without an offer only refreshes the session: see `refresh`.
 
 use std::time::Instant;
 
@@ -33,7 +34,7 @@ impl Ua {
         if is_ours {
             return self.answer(now, &server, StatusCode::REQUEST_PENDING);
         }
-        // Their INVITE or their earlier UPDATE has no answer yet.
+        // The peer's INVITE or its earlier UPDATE is not answered yet.
         let rings = matches!(leg.phase, Phase::Ringing { .. });
         let is_theirs = (rings && !is_answered) || leg.usage.received().is_some();
         if is_theirs || leg.updating.is_some() {
@@ -49,7 +50,7 @@ impl Ua {
         self.event(Event::Updated { leg: key, key: server, flow, request });
     }
 
-    /// Forgets our UPDATE with an offer after its final response; returns whether the request was one.
+    /// Clears our UPDATE with an offer after its final response; returns whether the request was one.
     pub(super) fn forget_update(&mut self, key: LegKey, client: ClientKey) -> bool {
         let leg = self.legs.get_mut(&key).filter(|leg| !leg.released);
         leg.is_some_and(|leg| leg.update.take_if(|update| *update == client).is_some())

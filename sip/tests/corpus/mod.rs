@@ -25,7 +25,7 @@ pub struct Case {
     pub bytes: &'static [u8],
     /// The result of the message layer.
     pub outcome: Outcome,
-    /// What it tests.
+    /// The tested property.
     pub note: &'static str,
 }
 

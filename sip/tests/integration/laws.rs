@@ -150,7 +150,7 @@ fn stream<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
     events
 }
 
-/// What the guard guarantees for an accepted message.
+/// Checks the properties that the guard guarantees for an accepted message.
 fn assert_views(message: &Message) {
     let headers = message.headers();
     assert!(!headers.vias().unwrap().is_empty());
@@ -390,7 +390,7 @@ impl Mutation {
     }
 }
 
-/// P6: every message of the corpus, cut at every offset, and with another one in the same chunk.
+/// P6: every message of the corpus, split at every offset, and with another one in the same chunk.
 #[test]
 fn the_corpus_reads_the_same_however_it_is_cut() {
     let next = RFC4475[9].bytes;

@@ -1,4 +1,4 @@
-//! The crate from outside: laws of the messages, torture messages, other readers' opinions, fuzz targets.
+//! Tests of the crate from outside: laws of the messages, torture messages, other parsers as oracles, fuzz targets.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! UDP, TCP, and what datagrams look like within them.
+//! UDP, TCP, and the framings of datagrams within them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use sidetone_media::time::Micros;
 
 use super::layers::{self, Packet};
 
-/// What one party sends another at once.
+/// One message or packet from one party to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     pub(crate) at: Micros,
@@ -22,20 +22,20 @@ impl Payload {
     }
 }
 
-/// How payloads are carried; SIP goes in TCP as it is where anything does.
+/// The transport of payloads; SIP is plain in TCP in every variant that uses TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
     /// Media in messages of a TURN channel.
     Channels,
     /// Media in DATA indications of TURN.
     Indications,
-    /// SIP in TCP alone.
+    /// SIP in TCP, media in UDP.
     SipTcp,
     /// All in TCP, media in messages of a TURN channel.
     TcpChannels,
-    /// All in TCP, media among the text of RTSP.
+    /// All in TCP, media interleaved with the text of RTSP.
     TcpInterleaved,
-    /// All in TCP, media behind their length.
+    /// All in TCP, media with a length prefix.
     TcpLengths,
     Udp,
 }
@@ -50,16 +50,16 @@ pub(crate) const CARRIERS: [Carrier; 7] = [
     Carrier::Indications,
 ];
 
-/// How what goes in TCP is cut into segments.
+/// How the TCP stream is cut into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The second half before the first.
     Backwards,
-    /// In bytes.
+    /// In segments of one byte.
     Bytes,
-    /// In pieces that overlap the ones before.
+    /// In segments that overlap the previous ones.
     Overlapping,
-    /// In pieces of 100 bytes, each of them twice.
+    /// In segments of 100 bytes, each of them twice.
     Twice,
     Whole,
     /// Without a handshake.
@@ -70,12 +70,12 @@ impl Cut {
     pub(crate) const ALL: [Cut; 6] =
         [Cut::Whole, Cut::WithoutSyn, Cut::Bytes, Cut::Twice, Cut::Backwards, Cut::Overlapping];
 
-    /// Begin and end of each segment.
+    /// The begin and end of each segment.
     fn spans(self, len: usize) -> Vec<(usize, usize)> {
         let pieces = |size: usize| (0..len).step_by(size).map(move |at| (at, (at + size).min(len)));
         match self {
             Cut::Backwards => pieces(len.div_ceil(3).max(1)).rev().collect(),
-            // A message in bytes is one thing, a call of bytes another.
+            // Only the first 40 bytes are sent singly; a complete call in single bytes would be too many segments.
             Cut::Bytes => {
                 (0..len.min(40)).map(|at| (at, at + 1)).chain((len > 40).then_some((40, len))).collect()
             }
@@ -126,7 +126,7 @@ pub(crate) fn packets(payloads: &[Payload], carrier: Carrier, cut: Cut) -> Vec<P
     out
 }
 
-/// What comes first on a connection that carries media.
+/// The first bytes of a connection that carries media.
 fn greeting(carrier: Carrier) -> Vec<u8> {
     match carrier {
         Carrier::TcpChannels => [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[5; 12]].concat(),

@@ -81,7 +81,7 @@ pub(crate) fn write(file: File, link: u16, frames: &[(Micros, Vec<u8>)]) -> Vec<
             let per_section = frames.len().div_ceil(sections).max(1);
             let mut out = Vec::new();
             for (number, part) in frames.chunks(per_section).enumerate() {
-                // Every other section is of the other byte order.
+                // Every other section has the other byte order.
                 out.extend(section(file, big ^ (number % 2 == 1), link, part));
             }
             out
@@ -100,7 +100,7 @@ fn section(file: File, big: bool, link: u16, frames: &[(Micros, Vec<u8>)]) -> Ve
         // The name of the program that wrote it.
         body.option(4, b"tests");
     });
-    // An interface of another link layer, then the one that is used.
+    // An interface with another link layer, then the one in use.
     for (number, link) in [(0, 147), (1, link)] {
         out.block(1, |body| {
             body.u16(link);
@@ -115,7 +115,7 @@ fn section(file: File, big: bool, link: u16, frames: &[(Micros, Vec<u8>)]) -> Ve
             body.option(0, b"");
         });
     }
-    // Secrets, a custom block and one that nobody knows.
+    // Secrets, a custom block and an unknown one.
     for kind in [10, 0x0bad, 0x4000_0bad, 0x7777] {
         out.block(kind, |body| body.bytes.extend([0xa5; 24]));
     }
@@ -145,7 +145,7 @@ fn section(file: File, big: bool, link: u16, frames: &[(Micros, Vec<u8>)]) -> Ve
     out.bytes
 }
 
-/// Compresses a file as so many members; none leaves it as it is.
+/// Compresses a file as this many members; 0 leaves it unchanged.
 pub(crate) fn gzip(file: Vec<u8>, members: usize) -> Vec<u8> {
     if members == 0 {
         return file;

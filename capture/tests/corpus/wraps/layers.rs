@@ -30,7 +30,7 @@ pub(crate) fn tcp(
     segment.extend(destination.port().to_be_bytes());
     segment.extend(sequence.to_be_bytes());
     segment.extend([0; 4]);
-    // With options, which a header length of eight words makes room for.
+    // With options; the header length is eight words.
     segment.extend([0x80, if syn { 0x02 } else { 0x18 }, 0xff, 0xff, 0, 0, 0, 0]);
     segment.extend([1; 12]);
     segment.extend(payload);
@@ -54,14 +54,14 @@ fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
     [&head[..], &[0x20; 16], &[0x21; 16], payload].concat()
 }
 
-/// In what order fragments come.
+/// The order in which fragments arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mix {
     Backwards,
     InOrder,
     /// The last one first, and the others twice.
     LastFirstTwice,
-    /// Each one overlaps the one before.
+    /// Each one overlaps the previous one.
     Overlapping,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn fragments(packets: Vec<Packet>, size: usize, mix: Mix) -> Vec<Pack
             Mix::LastFirstTwice => {
                 let last = pieces.pop().unwrap();
                 let rest: Vec<_> = pieces.iter().flat_map(|piece| [*piece, *piece]).collect();
-                // Not the last of them again: it would begin another packet.
+                // The last one is not repeated: it would begin another packet.
                 pieces = [&[last][..], &rest[..rest.len() - 1]].concat();
             }
             Mix::Overlapping => {
@@ -200,7 +200,7 @@ fn enclose(packet: &[u8], tunnel: Tunnel) -> Vec<u8> {
         }
         Tunnel::Ipip => outer(protocol, &[packet]),
         Tunnel::Mpls => outer(137, &[&[0, 1, 0x40, 64, 0, 1, 0x51, 64], packet]),
-        // Hop-by-hop and destination options in front.
+        // With hop-by-hop and destination options.
         Tunnel::Options => {
             ipv6(0, &[&[60, 0, 1, 4, 0, 0, 0, 0], &[protocol, 1][..], &[0; 14], packet].concat())
         }
@@ -210,7 +210,7 @@ fn enclose(packet: &[u8], tunnel: Tunnel) -> Vec<u8> {
     }
 }
 
-/// A link layer: its name, its number, and what stands in front of a packet.
+/// A link layer: its name, its number, and its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     CHdlc,
@@ -261,7 +261,7 @@ pub(crate) const LINKS: [Link; 21] = [
 ];
 
 impl Link {
-    /// The number of the link type; the one of a packet's own version is known by its first frame alone.
+    /// The number of the link type; for [`Link::RawVersion`] that of IPv4.
     pub(crate) fn number(self) -> u16 {
         match self {
             Link::Ethernet | Link::Mpls | Link::Pppoe | Link::QinQ | Link::Snap | Link::Vlan => 1,

@@ -1,5 +1,5 @@
-//! One call, wrapped into everything that captures are made of: whatever is around its packets, the calls and the
-//! streams that come out are the same to the last digit.
+//! One call in every format and encapsulation: whatever surrounds its packets, the resulting calls and streams are
+//! identical to the last digit.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -22,7 +22,7 @@ use carriers::{CARRIERS, Carrier, Cut, Payload};
 use files::{FILES, File};
 use layers::{LINKS, Link, Mix, Packet, TUNNELS, Tunnel};
 
-/// Calls that are wrapped: one without a flaw, and one with most of them.
+/// The wrapped calls: one without a flaw, and one with most of them.
 static CALLS: LazyLock<Vec<(Vec<Payload>, Value)>> = LazyLock::new(|| {
     let scenarios = [
         "clean duration=2s seed=3",
@@ -52,7 +52,7 @@ fn call(scenario: &str) -> (Vec<Payload>, Value) {
     (payloads, expected)
 }
 
-/// Calls and streams of a capture that is read to its end.
+/// The calls and streams of a capture, which must be read to its end.
 fn analyze(mut file: &[u8]) -> Value {
     let outcome = capture::read("wrapped", &mut file, &mut |_| {});
     assert!(outcome.broken.is_none(), "{:?}", outcome.broken);
@@ -67,7 +67,7 @@ fn analyze(mut file: &[u8]) -> Value {
 struct Wrap {
     carrier: Carrier,
     cut: Cut,
-    /// Fragments of the packets, and how they are mixed up.
+    /// The fragment size of the packets, and the order of the fragments.
     inner: Option<(usize, Mix)>,
     tunnels: Vec<Tunnel>,
     /// Fragments of the outermost tunnel's packets.
@@ -109,7 +109,7 @@ impl Wrap {
     }
 }
 
-/// Wraps every call and asks whether it is still the same.
+/// Wraps every call and checks that the result is the same.
 fn check(wrap: &Wrap) {
     for (payloads, expected) in CALLS.iter() {
         let seen = analyze(&wrap.write(payloads));
@@ -235,7 +235,7 @@ proptest! {
         check(&wrap);
     }
 
-    /// Whatever is damaged of whatever capture, reading it ends, and what it says of the rest is in bounds.
+    /// However a capture is damaged, reading it ends, and the results for the rest are within their bounds.
     #[test]
     fn damage_is_survived_in_any_wrapping(
         wrap in wraps(),

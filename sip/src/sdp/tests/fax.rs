@@ -1,4 +1,4 @@
-//! T.38 between two parties: what is passed on, and in which section.
+//! T.38 between two parties: the lines that are passed on, and their section.
 
 use std::net::SocketAddr;
 
@@ -72,7 +72,7 @@ fn audio_comes_first_and_a_refusal_is_one() {
     }
 }
 
-/// RFC 3264 §8.3.3: the section of the audio becomes the fax, and audio again.
+/// RFC 3264 §8.3.3: the audio section becomes the fax, and audio again.
 #[test]
 fn a_dialog_keeps_its_sections_over_a_fax() {
     let mut leg = OfferAnswer::new(1);

@@ -1,4 +1,4 @@
-//! ICE without DTLS through whole exchanges, as phones have it (RFC 8839).
+//! Complete exchanges with ICE and without DTLS, as used by phones (RFC 8839).
 
 use std::net::SocketAddr;
 
@@ -129,7 +129,7 @@ fn a_restart_gets_a_new_credential_and_a_hold_keeps_the_old_one() {
     assert_eq!((line(&hold, "a=recvonly"), line(&trickled, "a=sendrecv")), (Some(""), Some("")));
     assert_ne!(credential(&first).0, credential(&restart).0);
     assert_ne!(credential(&first).1, credential(&restart).1);
-    // An offer of ours keeps the credential; one without ICE ends it.
+    // Our own offer keeps the credential; an offer without ICE ends it.
     let again = offered(&mut dialog);
     assert_eq!(credential(&again), credential(&restart));
     assert_eq!(again.matches("a=candidate:").count(), 2, "{again}");

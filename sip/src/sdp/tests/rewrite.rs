@@ -257,7 +257,7 @@ fn what_is_settled_has_both_numbers() {
     );
     let us = Negotiated::new(&offered, &answered, Role::Offerer).unwrap();
     let numbers = |leg: &Negotiated| leg.payloads.iter().map(|p| (p.send, p.receive)).collect::<Vec<_>>();
-    // An answerer that sends with its own numbers is heard, too.
+    // An answerer that sends with its own numbers is accepted, too.
     assert_eq!(numbers(&us), [(111, 96), (100, 101), (111, 111), (100, 100)]);
     assert_eq!((us.ptime_ms, us.maxptime_ms, us.rtcp_mux), (Some(40), Some(80), false));
     assert_eq!(us.codec().unwrap().fmtp.as_deref(), Some("cbr=1"));
@@ -268,13 +268,13 @@ fn what_is_settled_has_both_numbers() {
     assert_eq!(them.remote_rtcp.unwrap().port(), 4009);
     assert_eq!((them.own_ptime_ms, them.local), (Some(40), us.remote));
 
-    // `them` receives 111, which is 111 on `us` too, and so on: nothing to map. Between two legs that both
-    // renumbered there is.
+    // `them` receives 111, which is 111 on `us` too, and so on, so there is no mapping. Two legs that both renumbered
+    // have one.
     assert_eq!(payload_map(&them, &us), None);
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
     assert_eq!((map[111], map[100]), (111, 100));
-    // A number that the offer gave to another codec is that codec's.
+    // A number that the offer gave to another codec keeps that meaning.
     let taken = parse("m=audio 5000 RTP/AVP 101 0\na=rtpmap:101 opus/48000/2");
     let crossed = Negotiated::new(&offered, &taken, Role::Offerer).unwrap();
     assert_eq!(numbers(&crossed), [(101, 96), (0, 0)]);
@@ -374,7 +374,7 @@ proptest! {
     }
 }
 
-/// RFC 3611 §5.2: a party that measures round trips takes part on both sides; other blocks are its own wish.
+/// RFC 3611 §5.2: a party that measures round trips takes part on both sides; other blocks are its own request.
 #[test]
 fn an_answer_repeats_round_trips_and_no_other_extended_report() {
     for (value, echo, xr) in [

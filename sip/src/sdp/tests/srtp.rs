@@ -1,4 +1,4 @@
-//! SRTP through whole exchanges: what is offered, accepted, refused and kept (RFC 4568, RFC 8643).
+//! Complete exchanges with SRTP: offered, accepted, refused and kept lines (RFC 4568, RFC 8643).
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ fn dialog(rule: SrtpRule) -> OfferAnswer {
     OfferAnswer::new(1).with_srtp(rule, KeySeed::new([rule as u8; 32]))
 }
 
-/// The text of a party's description, read.
+/// A party's description with this protocol and these lines, parsed.
 fn party(protocol: &str, lines: &[&str]) -> SessionDescription {
     let crypto: String = lines.iter().map(|line| format!("a=crypto:{line}\r\n")).collect();
     let text = format!(
@@ -37,7 +37,7 @@ fn audio(description: &SessionDescription) -> &Media {
     &description.media[0]
 }
 
-/// We answer the party's offer; the answer as it is sent.
+/// Our answer to the party's offer, as it is sent.
 fn answered(
     dialog: &mut OfferAnswer,
     rule: SrtpRule,
@@ -110,7 +110,7 @@ fn what_the_rule_excludes_is_refused() {
             assert_eq!((audio(&reply).crypto.len(), terms(&dialog)), (0, None));
         }
     }
-    // Nothing checks offers before: still no SRTP is answered without a key.
+    // The offer was not checked before: there is still no SRTP answer without a key.
     let mut unchecked = dialog(SrtpRule::Off);
     let secure = party("RTP/SAVP", known);
     unchecked.receive_offer(secure.clone()).unwrap();
@@ -151,7 +151,7 @@ fn our_offer_follows_the_rule_and_the_answer_decides() {
         let suites: Vec<_> = ours.crypto.iter().map(|line| (line.tag, line.suite.as_str())).collect();
         assert_eq!(suites, [(1, "AES_CM_128_HMAC_SHA1_80"), (2, "AEAD_AES_128_GCM")]);
         assert_eq!(ours.protocol, protocol);
-        // A phone without SRTP answers without a line; one that takes a wrong tag has no SRTP either.
+        // A phone without SRTP answers without a line; an answer with a wrong tag gives no SRTP either.
         for wrong in [
             vec![],
             vec![line(3, "AES_CM_128_HMAC_SHA1_80", KEY)],

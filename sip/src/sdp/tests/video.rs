@@ -1,4 +1,4 @@
-//! Video between two parties: what passes on, in which section, and with which keys.
+//! Video between two parties: passed sections, their positions and their keys.
 
 use std::net::SocketAddr;
 
@@ -55,7 +55,7 @@ fn a_section_passes_with_its_numbers_and_lines() {
     assert_eq!(lines(section), lines(&wanted), "{text}");
     assert_eq!(SessionDescription::parse(text.as_bytes()).unwrap(), onward(&offered), "a second round trip");
 
-    // The answer takes one of the formats, and its own lines reach the offerer, on the transport of the offer.
+    // The answer accepts one of the formats, and its own lines reach the offerer, on the transport of the offer.
     let answered = parse(
         "m=audio 5000 RTP/AVP 0\nm=video 5010 RTP/AVPF 102\na=rtpmap:102 H264/90000\na=rtcp-fb:102 nack\na=recvonly",
     );
@@ -100,19 +100,19 @@ fn what_our_ports_cannot_carry_is_refused() {
             assert_eq!(answer.media[1].port, 0, "{name}");
         }
     }
-    // Of two, one passes.
+    // Of two video sections, one is passed on.
     let two = parse(&format!("{audio}\n{plain}\n{plain}"));
     let answer = back(&two, &parse(&format!("{audio}\n{plain}")));
     let ports: Vec<u16> = answer.media.iter().map(|media| media.port).collect();
     assert_eq!(ports, [20_000, 20_002, 0]);
-    // An answer refuses it, or takes a format that was not offered.
+    // An answer refuses it, or accepts a format that was not offered.
     let offered = parse(&format!("{audio}\n{plain}"));
     for refused in ["m=video 0 RTP/AVP 102", "m=video 5010 RTP/AVP 104\na=rtpmap:104 VP9/90000"] {
         assert_eq!(back(&offered, &parse(&format!("{audio}\n{refused}"))).media[1].port, 0, "{refused}");
     }
 }
 
-/// A section never moves: one of ours takes the place that the party gave to video, or comes last (RFC 3264 §8).
+/// A section never moves: our video takes the section that the party gave to video, or the last one (RFC 3264 §8).
 #[test]
 fn our_offer_finds_the_section_of_video() {
     let ours = || onward(&parse("m=audio 4000 RTP/AVP 0\nm=video 4010 RTP/AVP 102\na=rtpmap:102 VP8/90000"));
@@ -131,7 +131,7 @@ fn our_offer_finds_the_section_of_video() {
     assert_eq!(&*sent.media[1].protocol, "RTP/AVP", "not that of the section that was refused");
     let answer = "m=application 0 TCP/BFCP *\nm=video 5010 RTP/AVP 102\na=rtpmap:102 VP8/90000\nm=audio 5000 RTP/AVP 0";
     assert!(own.receive_answer(parse(answer)).unwrap().video.is_some());
-    // An offer of audio alone ends it, and another one brings it back.
+    // An offer with audio only ends it, and another one restores it.
     let alone = offer_from(&parse("m=audio 4000 RTP/AVP 0"), local(), &CodecPolicy::ANY, &CodecPolicy::ANY);
     assert_eq!(kinds(&own.send_offer(alone.unwrap()).unwrap()), ["application 0", "video 0", "audio 20000"]);
     own.roll_back();
@@ -149,7 +149,7 @@ fn video_has_keys_of_its_own_and_none_only_beside_plain_audio() {
         "m=audio 4000 RTP/SAVP 0\n{KEY}\nm=video 4010 RTP/SAVPF 102\na=rtpmap:102 VP8/90000\n{OTHER_KEY}"
     );
     let plain = "m=audio 4000 RTP/AVP 0\nm=video 4010 RTP/AVPF 102\na=rtpmap:102 VP8/90000";
-    // We offer: both sections in the transport that the rule wants, with different keys.
+    // We offer: both sections use the transport that the rule requires, with different keys.
     let mut own = exchange(SrtpRule::Required, 1);
     let sent = own.send_offer(onward(&parse(plain))).unwrap();
     let protocols: Vec<&str> = sent.media.iter().map(|media| &*media.protocol).collect();
@@ -172,7 +172,7 @@ fn video_has_keys_of_its_own_and_none_only_beside_plain_audio() {
     assert!(answer.media.iter().all(|media| media.crypto.len() == 1 && media.port != 0), "{answer}");
     assert_ne!(answer.media[0].crypto[0].key, answer.media[1].crypto[0].key);
 
-    // Pictures are not sent in the open beside encrypted audio, nor the reverse.
+    // Video is not sent unencrypted beside encrypted audio, nor the reverse.
     let mixed = keyed.replace("RTP/SAVPF", "RTP/AVPF").replace(OTHER_KEY, "a=x:1");
     let mut own = exchange(SrtpRule::Optional, 3);
     own.receive_offer(parse(&mixed)).unwrap();
@@ -186,7 +186,7 @@ fn video_has_keys_of_its_own_and_none_only_beside_plain_audio() {
             .video
             .is_none()
     );
-    // A leg without SRTP takes none.
+    // A leg without SRTP accepts none.
     let offered = SrtpRule::Off.admit(parse(&keyed.replace("m=audio 4000 RTP/SAVP", "m=audio 4000 RTP/AVP")));
     assert_eq!(offered.unwrap().carried_video(), None);
 }

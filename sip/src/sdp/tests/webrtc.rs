@@ -1,4 +1,4 @@
-//! ICE and DTLS-SRTP through whole exchanges (RFC 8839, RFC 8842, RFC 8843).
+//! Complete exchanges with ICE and DTLS-SRTP (RFC 8839, RFC 8842, RFC 8843).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn an_offer_without_what_a_browser_must_have_is_refused() {
     // A node without a certificate.
     let mut bare = OfferAnswer::new(1).with_srtp(SrtpRule::Webrtc, KeySeed::new([1; 32]));
     assert_eq!(answered(&mut bare, OFFER), Err(NegotiationError::NoSrtp.into()));
-    // A leg that is no browser's has no use for the section.
+    // A leg without a browser does not use the section.
     for rule in [SrtpRule::Off, SrtpRule::Optional] {
         assert!(rule.admit(read(OFFER)).unwrap().carried_audio().is_none(), "{rule:?}");
     }
@@ -168,7 +168,7 @@ fn a_restart_gets_a_new_credential_and_a_hold_keeps_the_old_one() {
     assert_ne!(credential(&first).0, credential(&restart).0);
     assert_ne!(credential(&first).1, credential(&restart).1);
     assert_eq!(line(&hold, "a=recvonly"), Some(""));
-    // Our own offers keep the credential and the place of the audio, and leave the choice of the role.
+    // Our own offers keep the credential and the position of the audio, and leave the choice of the role open.
     let ours = offer(here(), CodecPolicy::new(["PCMU"]).codecs(), Direction::SendRecv);
     let again = String::from_utf8(dialog.send_offer(ours).unwrap().to_bytes().to_vec()).unwrap();
     assert_eq!(credential(&again), credential(&restart));

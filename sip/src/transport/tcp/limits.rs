@@ -9,7 +9,7 @@ use crate::admission::Rate;
 pub struct TcpLimits {
     /// Connections in total.
     pub connections_max: usize,
-    /// Connections from one address; for IPv6 from one /64, which one customer has.
+    /// Connections from one address, or from one IPv6 /64, which belongs to one customer.
     pub per_source_max: usize,
     /// Time from the connection to the end of its handshakes (TLS, WebSocket).
     pub handshake_max: Duration,
@@ -50,9 +50,9 @@ impl Default for TcpLimits {
 
 /// Messages of all connections that wait for the driver.
 pub(super) const ARRIVALS_MAX: usize = 256;
-/// Bytes read at once.
+/// Bytes of one read.
 pub(super) const CHUNK_BYTES: usize = 4_096;
-/// How long a connection that ends may still send its queue, and how long its peer may still read.
+/// How long a closing connection may still send its queue, and how long its peer may still read.
 pub(super) const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 /// Bytes still read from a peer after a refusal: closing with unread bytes would discard the refusal (RFC
 /// 9112 §9.6 describes the same for HTTP).

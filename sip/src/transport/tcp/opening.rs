@@ -46,11 +46,11 @@ impl Connection {
         // Messages are written whole, so waiting for more data only delays them. Without this option the
         // socket still works, only slower.
         let _ = stream.set_nodelay(true);
-        // Notices a peer that is gone while no message is sent, also in a call of hours.
+        // Detects a dead peer while no message is sent, also in a call of hours.
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keep_alive());
         self.seat.table().set_local(&self.seat.flow, stream.local_addr().ok());
         let deadline = Instant::now() + self.seat.table().limits().handshake_max;
-        // What is not TCP is on the heap, so that a plain connection does not reserve the memory.
+        // Everything except TCP is on the heap, so that a plain connection does not reserve the memory.
         match self.seat.flow.protocol {
             Protocol::Tcp | Protocol::Udp => {
                 let (reader, writer) = stream.into_split();
@@ -151,7 +151,7 @@ impl Connection {
             if self.seat.flow.listener.is_outbound() {
                 let _ = self.arrivals.send(failed).await;
             } else {
-                // A flood of failing handshakes must not delay messages, so what does not fit is only counted.
+                // A flood of failing handshakes must not delay messages, so failures that do not fit are only counted.
                 let _ = self.arrivals.try_send(failed);
             }
         }

@@ -1,4 +1,4 @@
-//! What arrives on a connection: passed to the driver within the connection's limits.
+//! Passes received messages of a connection to the driver, within the connection's limits.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -10,11 +10,11 @@ use crate::transport::arrival::Arrival;
 use crate::transport::tcp::limits::{PACE_PAUSE, REJECTIONS_MAX, TcpLimits};
 use crate::transport::tcp::table::Seat;
 
-/// Why reading has ended.
+/// The reason why reading has ended.
 pub(super) enum End {
     /// The peer closed it, or it broke.
     Closed,
-    /// The peer broke the rules and got a refusal.
+    /// The peer violated the rules and got a refusal.
     Refused,
     /// A time limit was exceeded.
     Timeout,
@@ -50,12 +50,12 @@ impl<'c> Receiver<'c> {
         }
     }
 
-    /// When a time limit of the connection is exceeded; later once the peer has authenticated.
+    /// The time at which a limit of the connection is exceeded; later once the peer has authenticated.
     pub(super) fn due(&self) -> Instant {
         self.clock.due(self.seat.outbox.is_trusted(), self.seat.outbox.is_held())
     }
 
-    /// Handles what the parser found; returns why the connection has to end.
+    /// Handles an event of the parser; returns the reason if the connection must end.
     pub(super) async fn take(&mut self, event: StreamEvent) -> Option<End> {
         let arrival = match event {
             StreamEvent::Message(message) => {
@@ -111,7 +111,7 @@ impl Clock {
         Clock { limits, opened: now, last_life: now, began: None }
     }
 
-    /// When a time limit of the connection is exceeded; silence exceeds none while the connection is held.
+    /// The time at which a limit of the connection is exceeded; silence exceeds none while the connection is held.
     fn due(&self, is_trusted: bool, is_held: bool) -> Instant {
         let since = if is_held { Instant::now() } else { self.last_life };
         let idle = since + self.limits.idle_max;

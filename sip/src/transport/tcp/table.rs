@@ -74,7 +74,7 @@ pub(super) struct Outbox {
     queue: mpsc::Sender<Bytes>,
     queued_bytes: Arc<AtomicUsize>,
     is_trusted: Arc<AtomicBool>,
-    /// Whether silence does not end the connection.
+    /// Whether the connection stays open while it is silent.
     is_held: Arc<AtomicBool>,
     /// Notified when the connection must end.
     ending: Arc<Notify>,
@@ -150,7 +150,7 @@ impl Table {
         Some((Seat { table: Arc::clone(self), flow, serial, outbox }, unsent))
     }
 
-    /// Holds the connection of a flow open, also one that is opened later, or stops that.
+    /// Holds the connection of a flow open, even one that is opened later, or stops holding it.
     pub(super) fn hold(&self, flow: &Flow, is_held: bool) {
         let mut open = self.open();
         if is_held {

@@ -1,4 +1,4 @@
-//! Tests of connections: how messages are split, what is refused, and which connections are closed.
+//! Tests of connections: splitting into messages, refusals, and closed connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -96,7 +96,7 @@ async fn a_message_is_answered_by_its_connection() {
     assert!(matches!(sender.try_send(&elsewhere, Bytes::new()), Err(SendError::Closed)));
 }
 
-/// P6 on a real socket: byte by byte, two at once, and keep-alives between them.
+/// P6 on a real socket: byte by byte, two in one segment, and keep-alives between them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_cut_whatever_the_segments() {
     let (mut transport, local) = listen(patient());
@@ -210,7 +210,7 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     transport.sender().trust(&flow);
     stranger.write_all(b"\r\n").unwrap();
     rest(stranger).await;
-    // The unauthenticated one came later, and its time is over.
+    // The unauthenticated one connected later, and its time is over.
     known.write_all(options("").as_bytes()).unwrap();
     assert_eq!(message(&mut transport).await.0, flow);
     drop(known);
@@ -218,7 +218,7 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     assert!(matches!(transport.sender().try_send(&flow, Bytes::new()), Err(SendError::Closed)));
 }
 
-/// A connection of a call is silent for as long as its parties talk. After the call it ends as any other.
+/// A connection of a call may be silent as long as the call lasts. After the call it ends like any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_held_connection_outlasts_silence_and_an_idle_one_does_not() {
     let (mut transport, local) = listen(TcpLimits { idle_max: Duration::from_secs(1), ..patient() });
@@ -228,7 +228,7 @@ async fn a_held_connection_outlasts_silence_and_an_idle_one_does_not() {
     transport.sender().trust(&flow);
     transport.sender().hold(&flow, true);
     for _ in 0..2 {
-        // The time that an idle connection has.
+        // The limit of an idle connection.
         let mut idle = dial(local);
         idle.write_all(options("").as_bytes()).unwrap();
         transport.sender().trust(&message(&mut transport).await.0);
@@ -245,8 +245,8 @@ async fn a_held_connection_outlasts_silence_and_an_idle_one_does_not() {
     until("the end of the held connection is counted", || transport.sender().counters().timeouts == 3).await;
 }
 
-/// T2 over TCP: messages of an unauthenticated peer are read at its rate, and none is lost; the limit does
-/// not apply to an authenticated peer.
+/// T2 over TCP: messages of an unauthenticated peer are read at its rate, and none is lost; the limit does not apply to
+/// an authenticated peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t2_a_stranger_that_hurries_waits_in_its_own_socket() {
     let stranger_rate = Rate { per_second: 10, burst: 3 };
@@ -279,7 +279,7 @@ async fn there_are_so_many_places_for_one_address() {
     message(&mut transport).await;
 }
 
-/// T4: idle connections are closed for a new one; those of known peers are not.
+/// T4: idle unauthenticated connections are closed for a new one; those of authenticated peers are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_strangers_give_way_when_every_place_is_taken() {
     let (mut transport, local) = listen(TcpLimits { connections_max: 3, ..patient() });
@@ -298,13 +298,13 @@ async fn t4_strangers_give_way_when_every_place_is_taken() {
     let counters = sender.counters();
     assert_eq!((counters.open, counters.displaced, counters.refused), (3, 19, 0));
     drop(idle);
-    // When all of them are known, none is closed.
+    // When all of them are authenticated, none is closed.
     let (transport, local) = listen(TcpLimits { connections_max: 0, ..patient() });
     assert_eq!(rest(dial(local)).await, "", "closed without a word");
     assert_eq!(transport.sender().counters().refused, 1);
 }
 
-/// A peer that does not read: the sender gets an error at once, others are served, and the connection ends.
+/// A peer that does not read: the sender gets an error immediately, others are served, and the connection ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_does_not_read_blocks_nobody() {
     let (mut transport, local) = listen(patient());

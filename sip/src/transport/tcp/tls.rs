@@ -1,6 +1,6 @@
 //! TLS settings of connections, and the names of the servers that we connect to.
 //!
-//! Certificates, keys and authorities are read from files elsewhere; this crate only asks for them.
+//! Certificates, keys and authorities are read from files elsewhere; this crate only requests the settings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio_rustls::rustls::{ClientConfig, ServerConfig};
 
 use crate::flow::{ListenerId, Protocol};
 
-/// Provides the TLS settings; asked for every connection, so that a change applies to the next one.
+/// Provides the TLS settings; called for every connection, so that a change applies to the next one.
 pub trait TlsSettings: Send + Sync {
     /// Settings of a connection that a peer opened to a listener of this transport; `None` refuses it.
     fn server(&self, protocol: Protocol) -> Option<Arc<ServerConfig>>;
@@ -23,11 +23,11 @@ pub trait TlsSettings: Send + Sync {
     fn client_names(&self, certificates: &[CertificateDer<'_>]) -> Vec<String>;
 }
 
-/// The names of TLS servers that connections are opened to, each with a number that stands for it in a flow.
+/// The names of the TLS servers to which connections are opened, each with a number that represents it in a flow.
 ///
-/// Tenants choose the names by their trunks. A number is therefore never used for a second name, and beyond
-/// [`SERVERS_MAX`] names the half that was used least recently is forgotten: one tenant's many names do not keep
-/// another's trunk from its connection.
+/// Tenants choose the names with their trunks. Therefore a number is never reused for another name, and beyond
+/// [`SERVERS_MAX`] names the least recently used half is removed: many names of one tenant do not block another
+/// tenant's trunk.
 #[derive(Default)]
 pub(super) struct Servers(Mutex<Known>);
 
@@ -46,12 +46,12 @@ struct Named {
 }
 
 impl Servers {
-    /// The identifier of connections to the server of this name; `None` when the numbers have run out.
+    /// The identifier of connections to the server of this name; `None` when all numbers are used.
     pub(super) fn listener(&self, name: &str) -> Option<ListenerId> {
         self.known().number(name).map(ListenerId::to_server)
     }
 
-    /// The server's name of a connection that we open.
+    /// The name of the server to which we open a connection.
     pub(super) fn name(&self, listener: ListenerId) -> Option<Arc<str>> {
         let number = listener.server()?;
         self.known().names.get(&number).map(|named| Arc::clone(&named.name))
@@ -86,7 +86,7 @@ impl Known {
         Some(number)
     }
 
-    /// Forgets the names that were used least recently.
+    /// Removes the least recently used names.
     fn forget_half(&mut self) {
         let mut uses: Vec<u64> = self.names.values().map(|named| named.last_use).collect();
         let middle = uses.len() / 2;
@@ -98,7 +98,7 @@ impl Known {
 
 /// More than the trunks of any switch.
 const SERVERS_MAX: usize = 1 << 16;
-/// Numbers from here on are no servers in a [`ListenerId`].
+/// From this number on, a [`ListenerId`] does not represent a server.
 const NUMBERS_END: u32 = (1 << 31) - 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of connections over TLS: what passes, what is refused, and which handshakes are ended.
+//! Tests of connections over TLS: accepted and refused peers, and aborted handshakes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -208,7 +208,7 @@ async fn half_handshakes_of_one_source_leave_others_their_place() {
     let mut half = Vec::new();
     for _ in 0..10 {
         let mut stream = dial_from([127, 0, 0, 2], local).await;
-        // A connection that is refused at once may be reset before this is written.
+        // A connection that is refused immediately may be reset before this is written.
         let _ = stream.write_all(&client_hello(0x03, 0x03)[..20]).await;
         half.push(stream);
     }
@@ -233,7 +233,7 @@ async fn s12_older_versions_of_tls_are_refused() {
         assert_eq!((answer.first(), answer.get(5..7)), (Some(&21), Some(&[2, 70][..])), "{answer:?}");
         assert!(matches!(next(&mut transport).await, Arrival::Unsecured { .. }));
     }
-    // The same with version 1.2 is answered by a ServerHello.
+    // The same with version 1.2 gets a ServerHello.
     let mut stream = TcpStream::connect(local).await.unwrap();
     stream.write_all(&client_hello(0x03, 0x03)).await.unwrap();
     let mut answer = [0; 6];
@@ -241,7 +241,7 @@ async fn s12_older_versions_of_tls_are_refused() {
     assert_eq!((answer[0], answer[5]), (22, 2));
     drop(stream);
     assert!(matches!(next(&mut transport).await, Arrival::Unsecured { .. }));
-    // Something else than TLS.
+    // Data that is not TLS.
     let mut plain = TcpStream::connect(local).await.unwrap();
     plain.write_all(OPTIONS.as_bytes()).await.unwrap();
     assert!(!rest(&mut plain).await.starts_with(b"SIP/2.0"));

@@ -34,7 +34,7 @@ pub struct TcpSender {
     shared: Arc<Shared>,
 }
 
-/// What connections are made with.
+/// Settings of connections.
 #[derive(Clone, Default)]
 pub struct TcpConfig {
     /// Limits of all connections together.
@@ -99,7 +99,7 @@ impl TcpTransport {
         self.sender.clone()
     }
 
-    /// The next arrival. Safe to drop while it waits: nothing is lost.
+    /// The next arrival. Cancel-safe: nothing is lost.
     pub async fn recv(&mut self) -> Arrival {
         match self.arrivals.recv().await {
             Some(arrival) => arrival,
@@ -108,16 +108,16 @@ impl TcpTransport {
         }
     }
 
-    /// The next arrival, if there is one already.
+    /// The next arrival, if there is one.
     pub fn try_recv(&mut self) -> Option<Arrival> {
         self.arrivals.try_recv().ok()
     }
 }
 
 impl TcpSender {
-    /// Queues a message for the connection of a flow, at once or not at all. A flow of
-    /// [`ListenerId::is_outbound`] is connected if needed. A closed connection that the peer had opened is not
-    /// opened from here, because a phone behind a NAT would not be reached.
+    /// Queues a message for the connection of a flow, immediately or not at all. A flow of [`ListenerId::is_outbound`]
+    /// is connected if needed. A closed connection that the peer had opened is not reopened from here, because that
+    /// would not reach a phone behind a NAT.
     ///
     /// # Errors
     /// When it was not queued. A later loss is reported by [`Arrival::Closed`] or [`Arrival::Unopened`].
@@ -127,7 +127,7 @@ impl TcpSender {
             None if flow.listener.is_outbound() => {
                 let connection = self.shared.connection(*flow, None).ok_or(SendError::Closed);
                 connection.and_then(|connection| {
-                    // Before the task runs: a connection that is refused at once drops its queue.
+                    // Before the task runs: a connection that is refused immediately drops its queue.
                     let queued = connection.seat.outbox.push(bytes);
                     task::connection(connection.obituary(), connection.dial());
                     queued
@@ -170,8 +170,8 @@ impl TcpSender {
         }
     }
 
-    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops that. It also holds
-    /// for a connection that is opened later.
+    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops holding it. It also
+    /// applies to a connection that is opened later.
     pub fn hold(&self, flow: &Flow, is_held: bool) {
         self.shared.table.hold(flow, is_held);
     }

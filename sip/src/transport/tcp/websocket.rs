@@ -96,7 +96,7 @@ impl Connection {
     }
 }
 
-/// Reads frames until the connection ends. A peer that answers no ping is gone.
+/// Reads frames until the connection ends. A peer that answers no ping counts as dead.
 async fn read<S>(
     receiver: &mut Receiver<'_>,
     frames: &mut SplitStream<WebSocketStream<S>>,

@@ -101,7 +101,7 @@ async fn each_frame_is_a_message() {
     let mut client = phone(local).await;
     client.send(Frame::text(options("one"))).await.unwrap();
     client.send(Frame::Binary(options("two").into())).await.unwrap();
-    // RFC 7118 §5.2: Content-Length may be left out, because the frame ends the message.
+    // RFC 7118 §5.2: Content-Length may be omitted, because the frame ends the message.
     client.send(Frame::text(format!("{OPTIONS}\r\nthree"))).await.unwrap();
     let (flow, first) = message(&mut transport).await;
     assert_eq!((flow.protocol, first.body().as_ref()), (Protocol::Ws, &b"one"[..]));

@@ -1,4 +1,4 @@
-//! The body of a request: read completely before the request is processed, within a length and a time.
+//! Reads the body of a request completely before the request is processed, with limits on length and time.
 
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -19,7 +19,7 @@ pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
     if too_long {
         return ApiError::uri_too_long().into_response();
     }
-    // Over HTTP/1 such a head is refused before it becomes a request.
+    // Over HTTP/1 hyper refuses such a head before it becomes a request.
     let lines = request.headers().iter();
     let len: usize = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE_OVERHEAD).sum();
     if request.headers().len() > HEADERS_MAX || len > HEADERS_LEN_MAX {
@@ -51,8 +51,7 @@ pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, n
         Err(_) => ApiError::of_status(StatusCode::REQUEST_TIMEOUT).into_response(),
         Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Ok(Err(error)) if is_too_large(&error) => too_large().into_response(),
-        // The client disconnected, or sent an invalid body: there is no client to answer, or no better
-        // answer.
+        // The client disconnected, or sent an invalid body: no better answer exists.
         Ok(Err(_)) => ApiError::broken_body().into_response(),
     }
 }
@@ -75,17 +74,17 @@ fn is_too_large(error: &axum::Error) -> bool {
     false
 }
 
-/// The path that WAV files are sent to.
+/// The path to which WAV files are sent.
 const SOUND_PATH: &str = "/organisations/{id}/prompts/{name}";
 /// The longest body of the API except WAV files; no resource comes near it.
 const BODY_LEN_MAX: usize = 1024 * 1024;
 /// Header lines.
 const HEADERS_MAX: usize = 100;
-/// Total bytes of the headers; a whole head may have 64 KiB.
+/// Total bytes of the headers; a complete head may have 64 KiB.
 const HEADERS_LEN_MAX: usize = 64 * 1024;
 /// `: ` and the line end.
 const LINE_OVERHEAD: usize = 4;
-/// Every filter of the call log at its longest fits.
+/// Fits every filter of the call log at its maximum length.
 const URI_LEN_MAX: usize = 8 * 1024;
 /// The longest body of an unauthenticated client: an address and a password.
 const STRANGERS_BODY_LEN_MAX: usize = 16 * 1024;

@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
 use sidetone_model::time::Timestamp;
 
-/// What identifies a version of a file.
+/// The identification of a version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     /// Its length in bytes.
@@ -22,18 +22,18 @@ pub(crate) struct Version {
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The whole file.
+    /// The complete file.
     Full,
     /// Nothing: the caller has this version.
     NotModified,
-    /// The bytes from the first to the last.
+    /// The bytes from the first to the last position.
     Part {
         /// The position of the first byte.
         first: u64,
         /// The position of the last byte, included.
         last: u64,
     },
-    /// Nothing: the range does not exist, or there are several.
+    /// No content: the range does not exist, or several were requested.
     Unsatisfiable,
 }
 
@@ -56,7 +56,7 @@ impl Version {
         if self.is_known(headers) {
             return Answer::NotModified;
         }
-        // §14.2: Range applies only to GET, and an outdated If-Range asks for the whole file.
+        // §14.2: Range applies only to GET, and an outdated If-Range requests the complete file.
         if is_head || !self.is_same(headers) {
             return Answer::Full;
         }
@@ -80,13 +80,13 @@ impl Version {
         date(headers, IF_MODIFIED_SINCE).is_some_and(|since| self.modified <= since)
     }
 
-    /// §13.1.5: whether a part of this version is useful to the client.
+    /// §13.1.5: whether a range of this version may be sent to the client.
     fn is_same(&self, headers: &HeaderMap) -> bool {
         let mut versions = headers.get_all(IF_RANGE).iter();
         match (versions.next(), versions.next()) {
             (None, _) => true,
             (Some(version), None) => {
-                // A weak tag never matches, because `W/` makes it another text.
+                // A weak tag never matches, because its `W/` makes the text differ.
                 version.as_bytes() == self.etag.as_bytes()
                     || date(headers, IF_RANGE).is_some_and(|date| date == self.modified)
             }
@@ -100,7 +100,7 @@ impl Version {
         if !unit.trim().eq_ignore_ascii_case("bytes") {
             return Answer::Full;
         }
-        // Empty parts of a list are none (§5.6.1).
+        // Empty list elements are ignored (§5.6.1).
         let mut parts = ranges.split(',').map(str::trim).filter(|part| !part.is_empty());
         let (Some(part), more) = (parts.next(), parts.next()) else { return Answer::Full };
         if more.is_some() {
@@ -129,7 +129,7 @@ fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }
 
-/// Only digits; a number that is too large is larger than every file.
+/// Only digits; a number that overflows is larger than every file.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

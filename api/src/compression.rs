@@ -1,6 +1,6 @@
-//! gzip for answers that shrink: texts of some length, for clients that accept it.
+//! gzip for answers that become smaller: texts of some length, for clients that accept it.
 //!
-//! Event streams are sent as they come, and recordings and traces keep their ranges.
+//! Event streams are sent as they arrive, and recordings and traces keep their ranges.
 
 use axum::body::HttpBody;
 use axum::http::header::CONTENT_TYPE;
@@ -22,13 +22,13 @@ impl Predicate for Texts {
         let headers = response.headers();
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
-        // An export has no length yet, and is long.
+        // An export has no known length, and is long.
         let is_long = response.body().size_hint().exact().is_none_or(|len| len >= LEN_MIN);
-        // Only a whole answer: a part has the range of the file as it is.
+        // Only a complete answer: a range refers to the uncompressed file.
         response.status() == StatusCode::OK && is_long && KINDS.contains(&kind)
     }
 }
 
 const KINDS: [&str; 5] = ["application/json", "application/x-ndjson", "text/css", "text/csv", "text/html"];
-/// Below this an answer fits into one packet whether it is compressed or not.
+/// A shorter answer fits into one packet, compressed or not.
 const LEN_MIN: u64 = 1_024;

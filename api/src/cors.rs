@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::state::ApiState;
 
-/// Answers preflights of allowed origins, and marks the answers to their requests as readable.
+/// Answers preflights from allowed origins, and allows these origins to read the answers to their requests.
 pub(crate) async fn share(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let settings = state.settings.current();
     if settings.cors_origins.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) async fn share(State(state): State<ApiState>, request: Request, next:
         _ => next.run(request).await,
     };
     let headers = response.headers_mut();
-    // The answer depends on the origin also where it is not allowed.
+    // The answer depends on the origin even if that is not allowed.
     headers.append(VARY, HeaderValue::from_name(ORIGIN));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -55,5 +55,6 @@ const REQUEST_HEADERS: &str = "authorization, content-type, idempotency-key, if-
 const EXPOSED: &str = "accept-ranges, content-disposition, content-range, deprecation, etag, \
                        idempotency-replayed, link, location, retry-after, sunset, x-ratelimit-limit, \
                        x-ratelimit-remaining, x-ratelimit-reset, x-request-id, x-sidetone-missing";
-/// How long a browser may keep the answer to a preflight: a change of the origins is known after ten minutes.
+/// How long a browser may keep the answer to a preflight: a change of the origins takes effect within ten
+/// minutes.
 const MAX_AGE_S: &str = "600";

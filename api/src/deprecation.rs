@@ -14,7 +14,7 @@ use utoipa::openapi::Deprecated;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
 
-/// When the deprecation of an operation was announced, and when the operation ends.
+/// The announcement of an operation's deprecation, and the end of the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deprecation {
     since: Timestamp,
@@ -23,7 +23,7 @@ pub(crate) struct Deprecation {
 }
 
 impl Deprecation {
-    /// An operation that was deprecated at `since`, as `link` explains, and works for the promised six
+    /// An operation that was deprecated at `since`; `link` explains why. It works for the promised six
     /// months.
     pub(crate) fn announced(since: Timestamp, link: &'static str) -> Self {
         Self { since, sunset: since.plus_micros(NOTICE_US), link }
@@ -70,7 +70,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
-/// Six months, whichever months they are.
+/// At least six months, for any start date.
 const NOTICE_US: i64 = 184 * 24 * 3600 * 1_000_000;
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
 

@@ -1,6 +1,7 @@
 //! ETags of stored rooms, and the `If-Match` of requests that change one (RFC 9110 §13.1.1).
 //!
-//! The tag names the last change of the room's settings. `live_members` is no setting and has no part in it.
+//! The tag identifies the last change of the room's settings. `live_members` is not a setting and does not
+//! affect it.
 
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue};
@@ -11,16 +12,16 @@ use sidetone_model::time::Timestamp;
 
 use crate::error::ApiError;
 
-/// Adds the tag of a room that was changed last at `updated_at`.
+/// Adds the tag of a room whose last change was at `updated_at`.
 pub(crate) fn tagged(mut response: Response, updated_at: Timestamp) -> Response {
-    // Digits and quotes.
+    // Digits and quotes are valid header values.
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", updated_at.as_micros())) {
         response.headers_mut().insert(ETAG, tag);
     }
     response
 }
 
-/// The states of a room that the request is for. A weak tag never matches, because the comparison is a strong one.
+/// The room states that `If-Match` accepts. A weak tag never matches, because `If-Match` uses strong comparison.
 ///
 /// # Errors
 /// `invalid_request` when `If-Match` is neither `*` nor a list of tags.

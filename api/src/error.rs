@@ -1,4 +1,4 @@
-//! The error envelope `{"error": {"code", "message"}}`, and the only place that converts errors to a status.
+//! The error envelope `{"error": {"code", "message"}}`, and the only place that maps errors to a status.
 
 use axum::Json;
 use axum::body::Body;
@@ -34,7 +34,7 @@ impl ApiError {
         )
     }
 
-    /// The key is right and the address is not.
+    /// The key is correct, but not allowed from this address.
     pub(crate) fn ip_not_allowed() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -43,7 +43,7 @@ impl ApiError {
         )
     }
 
-    /// The key is from before allowlists were compulsory.
+    /// The key has no allowlist: it was created before allowlists were mandatory.
     pub(crate) fn ip_allowlist_required() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -57,17 +57,17 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// The state of things forbids it.
+    /// The current state does not allow the request.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    /// The resource was changed since the caller read it.
+    /// The resource was changed after the caller read it.
     pub(crate) fn precondition_failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
     }
 
-    /// There is no such thing.
+    /// The resource does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
@@ -79,7 +79,7 @@ impl ApiError {
         Self { fields, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", texts.join("; ")) }
     }
 
-    /// Several values of the request are those of other resources; every one is named.
+    /// Several values of the request belong to other resources; every one is reported.
     pub(crate) fn taken(fields: Vec<FieldProblem>) -> Self {
         Self { status: StatusCode::CONFLICT, code: "conflict", ..Self::invalid(fields) }
     }
@@ -180,7 +180,7 @@ impl ApiError {
         }
     }
 
-    /// The answer of another node is longer than what nodes pass to each other.
+    /// The answer of another node exceeds the limit for answers between nodes.
     pub(crate) fn too_long_for_peers() -> Self {
         Self::new(
             StatusCode::BAD_GATEWAY,
@@ -242,17 +242,17 @@ impl ApiError {
         Self::of_status(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether the caller is authenticated and not permitted.
+    /// Whether the caller is authenticated but not permitted.
     pub(crate) fn is_forbidden(&self) -> bool {
         self.status == StatusCode::FORBIDDEN
     }
 
-    /// Whether it is an internal failure.
+    /// Whether the failure is on the server's side (5xx).
     pub(crate) fn is_internal(&self) -> bool {
         self.status.is_server_error()
     }
 
-    /// The error for a bare status, for answers that lower layers made.
+    /// The error for a bare status of an answer from a lower layer.
     pub(crate) fn of_status(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
@@ -300,7 +300,7 @@ impl From<Problem> for ApiError {
     }
 }
 
-/// The envelope, for answers that an operation declares itself: `body = ErrorBody`.
+/// The envelope, for answers that an operation declares explicitly: `body = ErrorBody`.
 pub(crate) type ErrorBody = Envelope<'static>;
 
 /// The body of every failure.
@@ -335,10 +335,10 @@ struct Field<'a> {
     message: &'a str,
 }
 
-/// When a caller with too many streams may retry: a broken stream is noticed by then.
+/// When a caller with too many streams may retry: a broken stream is detected by then.
 const STREAM_RETRY_S: u64 = 15;
 
-/// Marks an answer whose body is already the envelope.
+/// Marks an answer whose body already is the envelope.
 #[derive(Debug, Clone, Copy)]
 struct Enveloped;
 
@@ -359,7 +359,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Marks an answer that is sent as it was made, earlier or by another node.
+/// Marks an answer that is sent unchanged: it was made earlier, or by another node.
 pub(crate) fn already_enveloped(mut response: Response) -> Response {
     response.extensions_mut().insert(Enveloped);
     response

@@ -1,8 +1,8 @@
-//! The mark of a request that another node of the cluster passes on.
+//! The mark of a request that another node of the cluster forwards.
 
 use std::net::IpAddr;
 
-/// A request came from another node, for a client with this address; it is answered here and counts against no rate,
-/// because the other node has counted it. No header of a client leads to it.
+/// The address of the client of a forwarded request. This node answers it, and it counts against no rate, because
+/// the other node has counted it. No header of a client can set this mark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromPeer(pub(crate) IpAddr);

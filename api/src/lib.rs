@@ -1,7 +1,7 @@
 //! The HTTP API of Sidetone: authentication, authorisation, and one JSON structure for every answer.
 //!
 //! [`router`] lists the routes, [`ApiState`] contains the ports that they use. There is no SQL, no SIP and no
-//! clock here: they come with the state.
+//! clock here: the state provides them.
 
 mod arrival;
 mod auth;

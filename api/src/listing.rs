@@ -18,10 +18,10 @@ use crate::params::{self, Parameters, With, query, sort_key, word};
 
 /// Parameters that determine a listing.
 pub(crate) trait ListingPart: Parameters {
-    /// Puts the parameters that were given into `listing`.
+    /// Puts the given parameters into `listing`.
     fn put(self, listing: &mut Listing);
 
-    /// `limit`, `offset` and `cursor`, taken out.
+    /// Takes out `limit`, `offset` and `cursor`.
     fn window(&mut self) -> WindowParts {
         WindowParts::default()
     }
@@ -37,7 +37,7 @@ impl<A: ListingPart, B: ListingPart> ListingPart for With<A, B> {
     }
 
     fn window(&mut self) -> WindowParts {
-        // The first part has them.
+        // The first part has these parameters.
         self.0.window()
     }
 }
@@ -45,7 +45,8 @@ impl<A: ListingPart, B: ListingPart> ListingPart for With<A, B> {
 /// Reads the query of `uri`.
 ///
 /// # Errors
-/// `invalid_request` with every wrong parameter; `forbidden` when it filters by a foreign organisation.
+/// `invalid_request` with every wrong parameter; `forbidden` if it filters by another organisation that the
+/// caller may not see.
 pub(crate) fn read<P: ListingPart>(uri: &Uri, caller: &Caller) -> Result<Listing, ApiError> {
     let mut listing = Listing::default();
     let mut given = params::read::<P>(uri)?;

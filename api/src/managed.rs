@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 
-/// Returns the resource if the caller may see it: 404 if it does not exist, 403 if it is another
-/// organisation's. Ids are random, so the difference reveals nothing useful.
+/// Returns the resource if the caller may see it: 404 if it does not exist, 403 if it belongs to another
+/// organisation. Ids are random, so the difference reveals nothing useful.
 pub(crate) fn seen<T>(found: Option<T>, what: &str, may_see: impl FnOnce(&T) -> bool) -> Result<T, ApiError> {
     match found {
         None => Err(ApiError::not_found(format!("there is no such {what}"))),
@@ -18,7 +18,7 @@ pub(crate) fn seen<T>(found: Option<T>, what: &str, may_see: impl FnOnce(&T) -> 
     }
 }
 
-/// 201 with the whole new resource and its location.
+/// 201 with the complete new resource and its location.
 pub(crate) fn created(collection: &str, id: impl std::fmt::Display, body: impl Serialize) -> Response {
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     // An id consists of hexadecimal digits and hyphens.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::error::ApiError;
 
-/// What is wrong with a value, a lower-case fragment.
+/// The problem of a value, a lower-case fragment.
 pub(crate) type Wrong = String;
 
 /// Passes each parameter of `uri` to `take`, by name and value.
@@ -61,7 +61,7 @@ pub(crate) fn cursor(value: &str) -> Result<Cursor, Wrong> {
     Cursor::from_token(value).ok_or_else(|| NO_CURSOR.to_owned())
 }
 
-/// Reads a UUID with hyphens; other spellings would give one record several addresses.
+/// Reads a UUID with hyphens; other spellings would give one record several URLs.
 pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
     let uuid = if value.len() == UUID_LEN { Uuid::try_parse(value).ok() } else { None };
     uuid.ok_or_else(|| "must be a UUID".to_owned())
@@ -85,7 +85,7 @@ pub(crate) fn text(value: &str) -> Result<String, Wrong> {
     if value.chars().count() > TEXT_LEN_MAX {
         return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
     }
-    // No number and no name contains one; PostgreSQL does not accept a NUL in a query.
+    // No number and no name contains a control character; PostgreSQL does not accept a NUL in a query.
     if value.chars().any(char::is_control) {
         return Err("must not contain control characters".to_owned());
     }
@@ -107,13 +107,13 @@ pub(crate) fn boolean(value: &str) -> Result<bool, Wrong> {
     }
 }
 
-/// Reads only digits: `parse` would accept a sign.
+/// Reads digits only: `parse` would accept a sign.
 fn whole_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// The problem of a cursor that is none, or of another list.
+/// The problem of an invalid cursor, or of a cursor of another list.
 pub(crate) const NO_CURSOR: &str = "must be the next_cursor of a page of this list with the same filters and sort, or empty for the first page";
 /// Longer than any number or name, and short enough for a URL.
 const TEXT_LEN_MAX: usize = 1000;

@@ -1,5 +1,5 @@
-//! The parameters of a query, each declared once: [`query!`](crate::params::query) makes of one declaration
-//! what a handler reads and what the document shows.
+//! The parameters of a query, each declared once: [`query!`](crate::params::query) generates the reader for
+//! the handler and the document's parameters from one declaration.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -19,10 +19,10 @@ use crate::page::{self, Wrong, shown};
 
 /// The parameters of a query, all of them optional.
 pub(crate) trait Parameters: Default + IntoParams {
-    /// Takes the parameter `name`; `false` when it is none of these.
+    /// Takes the parameter `name`; `false` if it is not one of these.
     ///
     /// # Errors
-    /// What is wrong with `value`.
+    /// The problem of `value`.
     fn take(&mut self, name: &str, value: &str) -> Result<bool, Wrong>;
 }
 
@@ -59,7 +59,7 @@ macro_rules! query {
 }
 pub(crate) use query;
 
-/// The parameters of both, in this order.
+/// The parameters of both types, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct With<A, B>(pub(crate) A, pub(crate) B);
 
@@ -83,7 +83,7 @@ pub(crate) fn read<P: Parameters>(uri: &Uri) -> Result<P, ApiError> {
     read_or(uri, |_| "is not a parameter of this list")
 }
 
-/// Reads a query; `unknown` words the problem of a parameter that it does not have.
+/// Reads a query; `unknown` returns the problem text for an unknown parameter.
 ///
 /// # Errors
 /// `invalid_request` with every wrong parameter.
@@ -126,7 +126,8 @@ pub(crate) fn window(
     Ok(Window { limit, offset: 0, cursor: Some(cursor) })
 }
 
-/// A digest of what a cursor is valid for: the path, the filters and the sort in any order, and the scope.
+/// A digest of the scope of a cursor: the path, the filters and the sort in any order, and the caller's
+/// scope.
 fn list_digest(uri: &Uri, scope: Scope) -> [u8; 16] {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(pairs)| pairs);
     let mut pairs = pairs.unwrap_or_default();
@@ -140,7 +141,7 @@ fn list_digest(uri: &Uri, scope: Scope) -> [u8; 16] {
     list
 }
 
-/// The text to search for; `None` when it is empty, because every text contains it.
+/// The text to search for; `None` if it is empty, because every text contains the empty text.
 pub(crate) fn search(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
@@ -164,7 +165,7 @@ fn known<T: DeserializeOwned>(value: &str) -> Result<T, Words> {
     T::deserialize(StrDeserializer::<Words>::new(value))
 }
 
-/// The words that an enumeration has, when a text is none of them.
+/// The allowed words of an enumeration, reported when a text is none of them.
 #[derive(Debug)]
 struct Words(&'static [&'static str]);
 

@@ -1,4 +1,4 @@
-//! Answers the requests that other nodes pass on.
+//! Answers the requests that other nodes forward.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -25,7 +25,7 @@ impl PeerService {
         PeerService { router: router(state) }
     }
 
-    /// Answers a request: the token is checked as that of a client is, from the address of the client.
+    /// Answers a request: the token is checked like that of any client, against the address of the client.
     pub async fn answer(&self, request: PeerRequest) -> PeerAnswer {
         let Some(request) = read(request) else {
             return refusal(ApiError::of_status(StatusCode::BAD_REQUEST)).await;
@@ -42,7 +42,7 @@ impl PeerService {
     }
 }
 
-/// The request as the router takes it.
+/// Converts the request into one for the router.
 fn read(request: PeerRequest) -> Option<Request<Body>> {
     let PeerRequest { method, target, headers, client, body } = request;
     let method = Method::from_bytes(method.as_bytes()).ok()?;
@@ -65,5 +65,5 @@ async fn refusal(error: ApiError) -> PeerAnswer {
     to_answer(parts.status, &parts.headers, bytes.to_vec())
 }
 
-/// Fits a message of NATS, which carries 1 MiB by default.
+/// Fits into a message of NATS, which holds 1 MiB by default.
 const ANSWER_BYTES_MAX: usize = 1_000_000;

@@ -5,7 +5,7 @@ use sidetone_model::open_file::OpenFile;
 use sidetone_model::problem::Problem;
 
 /// Returns the bytes from `at` to `end`, with one piece in memory at a time. A failure ends the connection:
-/// the length was announced, so the client notices that bytes are missing. `kind` is the kind of file, for
+/// the length was sent before, so the client detects that bytes are missing. `kind` is the kind of file, for
 /// the log.
 pub(crate) fn pieces(
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! The ports of the routes: what a composition provides.
+//! The ports of the routes, which a composition of the process provides.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ use crate::auth::TokenKey;
 
 /// Every port that the routes use.
 ///
-/// A process that lacks a part says so with `None`, and the routes of that part answer 404. The struct has no default, so
-/// that a composition cannot leave a port out without noticing.
+/// `None` means that the process lacks a part; the routes of that part answer 404. The struct has no default, so that a
+/// composition cannot forget a port.
 pub struct Ports {
     /// Prices of AI models.
     pub ai_prices: Option<Arc<dyn AiPrices>>,
@@ -55,17 +55,18 @@ pub struct Ports {
     pub cdrs: Arc<dyn CdrLog>,
     /// Conversations of calls.
     pub conversations: Option<Arc<dyn Conversations>>,
-    /// What is managed in the directory.
+    /// The managed resources of the directory.
     pub directory: Option<DirectoryPorts>,
     /// Live events.
     pub events: Option<Arc<dyn EventStreams>>,
-    /// Values of requests that the stored data judges; without it, each is judged by the operation alone.
+    /// Checks values of requests against the stored data; without it, each operation checks its own values
+    /// only.
     pub field_checks: Option<Arc<dyn FieldChecks>>,
     /// The answers to requests with an `Idempotency-Key`.
     pub idempotency: Arc<dyn Idempotency>,
     /// Authentication of integration keys.
     pub keys: Arc<dyn ApiKeys>,
-    /// Traces of legs.
+    /// Packet traces of legs.
     pub leg_traces: Option<Arc<dyn LegTraces>>,
     /// Live calls.
     pub live_calls: Option<Arc<dyn LiveCalls>>,
@@ -79,17 +80,17 @@ pub struct Ports {
     pub nodes: Option<Arc<dyn Nodes>>,
     /// Notes to phones.
     pub notes: Option<Arc<dyn Notes>>,
-    /// The rules for URLs that organisations have requested.
+    /// The rules for the URLs of organisations that this process requests.
     pub outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
-    /// The login of users, and what they manage.
+    /// The login of users, and the resources that they manage.
     pub panel: Option<Arc<Panel>>,
-    /// The other nodes of the cluster; `None` for a node on its own.
+    /// The other nodes of the cluster; `None` without a cluster.
     pub peers: Option<Arc<dyn Peers>>,
     /// The organisations' own prompts.
     pub prompts: Option<Arc<dyn Prompts>>,
     /// Prices and conversion rates.
     pub rates: Option<RatePorts>,
-    /// Whether the process accepts work.
+    /// Whether the process is ready for work.
     pub readiness: Arc<dyn Readiness>,
     /// Recordings.
     pub recordings: Option<Arc<dyn Recordings>>,
@@ -151,7 +152,7 @@ impl Ports {
     }
 }
 
-/// The ports for users who log in: authentication, and what they manage.
+/// The ports for users who log in: authentication and managed resources.
 pub struct Panel {
     /// Authentication of users.
     pub accounts: Arc<dyn Accounts>,
@@ -161,7 +162,7 @@ pub struct Panel {
     pub keys: Arc<dyn Keys>,
     /// Teams.
     pub teams: Arc<dyn Teams>,
-    /// Signs their sessions.
+    /// Signs the users' sessions.
     pub token_key: TokenKey,
     /// Users.
     pub users: Arc<dyn Users>,
@@ -183,9 +184,9 @@ pub struct DirectoryPorts {
 /// The stored history of conference rooms.
 #[derive(Clone)]
 pub struct RoomHistory {
-    /// Their sessions.
+    /// The sessions of rooms.
     pub sessions: Arc<dyn RoomSessions>,
-    /// The reports of virtual agents on them; `None` without the AI module.
+    /// The reports of virtual agents on these sessions; `None` without the AI module.
     pub meetings: Option<Arc<dyn Meetings>>,
 }
 
@@ -200,7 +201,7 @@ pub struct RatePorts {
     pub sell: Arc<dyn RateBook<SellRate>>,
 }
 
-/// Stores and counts nothing: a request that must be executed once is not executed.
+/// Stores and counts nothing. A request with an `Idempotency-Key` fails, because it could be executed twice.
 struct Nowhere;
 
 impl Tenants for Nowhere {

@@ -5,7 +5,7 @@
 //! 1. Put `#[utoipa::path(get, path = "/things/{id}", operation_id = "getThing", tag = "Things", ..)]` on the handler.
 //!    Its doc comment is the documentation: the first line the title, the rest the description.
 //! 2. `params(..)`, `request_body = ThingBody` and `responses((status = 200, description = "..", body = ThingView))`
-//!    say what goes in and out. Types of bodies derive `ToSchema`; in the model behind
+//!    describe the request and the answers. Types of bodies derive `ToSchema`; in the model behind
 //!    `#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]`. An `Option` is documented as left out when it has
 //!    no value; one that is written as null carries `#[schema(required)]`. Lists are `body = Page<ThingView>`.
 //! 3. `extensions(("x-permission" = json!("calls:read")))` declares the permission; `security(())` declares
@@ -79,7 +79,7 @@ pub fn openapi() -> Value {
     complete(probes().nest("/api/v1", v1()).get_openapi())
 }
 
-/// What changes live calls.
+/// The routes that control live calls.
 fn call_control() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(call_conference::merge))
@@ -96,7 +96,8 @@ fn call_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(call_recordings::delete))
 }
 
-/// What changes one member of a live room, beside mute and kick, and the sounds that are played into it.
+/// The routes that control one member of a live room, except mute and kick, and those that play sounds into
+/// it.
 fn member_control() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(conference_member_controls::deaf))

@@ -1,4 +1,4 @@
-//! The limits of the HTTP API: timeouts, counts, and trusted proxies. Replaced as a whole while it runs.
+//! The limits of the HTTP API: timeouts, counts, and trusted proxies. They can be replaced while it runs.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl SharedSettings {
         Arc::clone(&self.0.read())
     }
 
-    /// Replaces the settings: for new connections and new requests, at once.
+    /// Replaces the settings, immediately, for new connections and new requests.
     pub fn replace(&self, settings: HttpSettings) {
         *self.0.write() = Arc::new(settings);
     }

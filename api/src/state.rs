@@ -36,7 +36,7 @@ use crate::stream::Places;
 /// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The ports of the routes, and what the routes keep between requests; clones share both.
+/// The ports of the routes, and the state that the routes keep between requests; clones share both.
 ///
 /// Dereferences to its [`Ports`]: a route reads `state.cdrs`.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl ApiState {
             server: Arc::default(),
             attempts: Arc::new(Attempts::default()),
             stream_places: Places::default(),
-            // Without a sender there is no news.
+            // Its sender is dropped: no change is ever signalled.
             credential_changes: watch::Sender::new(0).subscribe(),
         }
     }
@@ -93,7 +93,7 @@ impl ApiState {
         self.directory.as_ref().ok_or_else(|| ApiError::not_found("the directory is not managed here"))
     }
 
-    /// Checks that a URL may be saved; without a port that decides, none may.
+    /// Checks that a URL may be saved; without the port, none may be.
     ///
     /// # Errors
     /// The rule that the text breaks.
@@ -234,7 +234,8 @@ impl ApiState {
         self
     }
 
-    /// The same, whose streams check their callers at once when `changes` counts a change of keys, users or sessions.
+    /// The same state; its streams check their callers immediately when `changes` counts a change of keys, users or
+    /// sessions.
     pub fn with_credential_changes(self, changes: watch::Receiver<u64>) -> Self {
         Self { credential_changes: changes, ..self }
     }

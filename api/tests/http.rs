@@ -1,4 +1,4 @@
-//! Every answer of the HTTP face over fake ports: the envelope, the headers, who is let in.
+//! Every kind of answer of the HTTP API over fake ports: the envelope, the headers, the authentication.
 
 #![allow(
     clippy::expect_used,
@@ -39,7 +39,7 @@ use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-/// A call log that fails in the way that the offset asks for.
+/// A call log that fails in the way that the offset selects.
 struct Log;
 
 impl CdrLog for Log {
@@ -83,7 +83,7 @@ impl CdrLog for Log {
     }
 }
 
-/// The stored keys, and how often they were looked up.
+/// The stored keys, and the number of their look-ups.
 #[derive(Default)]
 struct Keys(AtomicI64);
 
@@ -506,7 +506,7 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
         ("::1", None, 200),
         ("192.0.2.9", None, 200),
         ("192.0.2.8", None, 403),
-        // A proxy on this host that nobody named: who knows whom it speaks for.
+        // A proxy on this host that is not configured as trusted: its client is unknown.
         ("127.0.0.1", Some("127.0.0.1"), 403),
         ("10.0.0.1", Some("192.0.2.9"), 200),
         ("10.0.0.1", Some("192.0.2.8"), 403),
@@ -528,11 +528,11 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
     }
 }
 
-/// What the server says on a connection that sends `bytes`, until it closes.
+/// The answer on a connection that sends `bytes`, read until the server closes it.
 async fn raw(address: SocketAddr, bytes: &[u8]) -> (String, String) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    // The server may close before it has taken all of it.
+    // The server may close before it has read everything.
     let _ = stream.write_all(bytes).await;
     let mut text = Vec::new();
     let read = tokio::time::timeout(std::time::Duration::from_secs(60), stream.read_to_end(&mut text));

@@ -1,4 +1,4 @@
-//! The URL that an organisation wants requested for its answered calls.
+//! The URL that is requested for an organisation's answered calls.
 
 use crate::directory::Secret;
 use crate::ids::OrganisationId;
@@ -10,7 +10,7 @@ use crate::rules::Rule;
 pub struct CallInfoTarget {
     /// `https` on a public address.
     pub url: String,
-    /// The key is its UTF-8 bytes.
+    /// The signing key is its UTF-8 bytes.
     pub secret: Secret,
 }
 
@@ -20,7 +20,7 @@ pub trait CallInfoTargets: Send + Sync {
     fn target(&self, organisation: OrganisationId) -> PortFuture<'_, Option<CallInfoTarget>>;
 }
 
-/// Checks a shared secret, which is kept as written.
+/// Checks a shared secret, which is stored unchanged.
 ///
 /// # Errors
 /// The rule that the text breaks.

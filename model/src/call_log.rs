@@ -1,6 +1,6 @@
-//! A query of the call log: which records, in which order, which part of them.
+//! A query of the call log: the filter, the order, and the window.
 //!
-//! The scope is not part of it: it is passed beside every query, and no query can widen it.
+//! The scope is not part of the query: it is passed beside every query, and no query can widen it.
 
 use crate::call::{BillingMode, Direction, Transport};
 use crate::cdr::Cdr;
@@ -58,7 +58,7 @@ pub struct CdrFilter {
     pub transport: Option<Transport>,
     /// The trunk that carried the outside leg.
     pub trunk_id: Option<TrunkId>,
-    /// The User-Agent of either party, whole.
+    /// The complete User-Agent of either party.
     pub user_agent: Option<String>,
 }
 
@@ -108,7 +108,7 @@ pub struct CdrQuery {
     pub filter: CdrFilter,
     /// The sort key; records without a value come last in either order.
     pub sort: CdrSort,
-    /// Which way.
+    /// The sort order.
     pub order: Order,
     /// The window.
     pub window: Window,
@@ -121,7 +121,7 @@ impl Default for CdrQuery {
 }
 
 impl From<Window> for CdrQuery {
-    /// That window of all records, newest first.
+    /// This window of all records, newest first.
     fn from(window: Window) -> Self {
         Self { filter: CdrFilter::default(), sort: CdrSort::default(), order: Order::Descending, window }
     }

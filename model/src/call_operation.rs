@@ -1,4 +1,4 @@
-//! Operations of programs on live calls: what is ordered, and why it is refused.
+//! Operations of programs on live calls: the orders, and the reasons to refuse them.
 
 use crate::call_parking::{ParkOrder, PickUpOrder};
 use crate::call_prompt::LivePrompt;
@@ -16,7 +16,7 @@ pub enum CallOperation {
     Park(ParkOrder),
     /// Connect a waiting call with an extension.
     PickUp(PickUpOrder),
-    /// Play a prompt into the call, in the place of one that plays; `None` stops it.
+    /// Play a prompt into the call, replacing a current one; `None` stops it.
     Play(CallId, Option<LivePrompt>),
     /// Record the call.
     Record(CallId, RecordStep),
@@ -80,14 +80,14 @@ pub struct MoveOrder {
     pub room: RoomId,
 }
 
-/// Why an operation is refused; nothing was done.
+/// Why an operation is refused; it had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationRefused {
     /// The node accepts no new call or room now.
     Busy,
     /// The state of the call does not allow it.
     Conflict(String),
-    /// There is no such live call.
+    /// The call is not live.
     Gone,
     /// Fields of the order are wrong.
     Wrong(Vec<FieldProblem>),
@@ -111,5 +111,5 @@ impl From<OperationRefused> for Problem {
     }
 }
 
-/// A node at its limit has capacity again when calls end.
+/// A node at its limit has capacity again after calls end.
 const BUSY_RETRY_S: u64 = 30;

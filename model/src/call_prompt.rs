@@ -1,4 +1,4 @@
-//! Prompts that programs play into live calls: what plays now, and how it ended.
+//! Prompts that programs play into live calls: the current one, and how one ended.
 
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub struct LivePrompt {
     pub side: PlaySide,
 }
 
-/// A prompt that is over; the data of `call.prompt_ended`.
+/// A prompt that has ended; the data of `call.prompt_ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PromptEnded {
     /// The organisation of the call.

@@ -45,11 +45,11 @@ pub struct CallRecordingEnd {
     pub id: CallRecordingId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// Bytes of its file; 0 when there is none.
+    /// Bytes of its file; 0 without a file.
     pub bytes: u64,
-    /// Why it ended early.
+    /// The reason for an early end.
     pub error: Option<String>,
-    /// When the file was closed.
+    /// The time when the file was closed.
     pub at: Timestamp,
 }
 
@@ -93,15 +93,15 @@ pub fn seconds(bytes: u64) -> u64 {
 
 /// The recordings of calls.
 pub trait CallRecordings: Send + Sync {
-    /// Carries out an order for a live call, which the caller may control; returns the recording.
+    /// Executes an order for a live call, which the caller may control; returns the recording.
     ///
     /// # Errors
-    /// [`Conflict`](crate::problem::Problem::Conflict) when the state of the call or the disk forbids it,
-    /// [`NotFound`](crate::problem::Problem::NotFound) when the call is over.
+    /// [`Conflict`](crate::problem::Problem::Conflict) when the state of the call or the disk does not allow
+    /// it, [`NotFound`](crate::problem::Problem::NotFound) when the call has ended.
     fn order<'a>(&'a self, call: &'a LiveCall, action: RecordAction) -> PortFuture<'a, CallRecordingId>;
 
-    /// Returns the recordings of a call, also those that were begun for a call linked with it, of any organisation, the oldest
-    /// first; at most 500.
+    /// Returns the recordings of a call of any organisation, including those begun for a linked call, oldest first; at
+    /// most 500.
     fn list(&self, call: CallId) -> PortFuture<'_, Vec<CallRecording>>;
 
     /// Opens the file of a recording.

@@ -1,4 +1,4 @@
-//! Calls that programs request: what is requested, how far a request has come, and the port that places the calls.
+//! Calls that programs request: the request, its state, and the port that places the calls.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use crate::time::Timestamp;
 pub struct RequestedCall {
     /// The extension that rings first: its id or number, its agent's id, or its user's email address.
     pub from: String,
-    /// The number that is called when `from` has answered.
+    /// The number to call after `from` has answered.
     pub to: String,
     /// The number shown to an outside party; one of the organisation's.
     pub caller_id: Option<String>,
-    /// A text of the program, on the record.
+    /// A text of the program, stored with the record.
     pub reference: Option<String>,
     /// How long each side rings.
     pub ring_seconds: u32,
@@ -33,7 +33,7 @@ pub struct RequestedCall {
     pub max_seconds: Option<u32>,
     /// Texts of the program.
     pub variables: BTreeMap<String, String>,
-    /// The URL that the progress of the call is reported to.
+    /// The URL to which the progress of the call is reported.
     pub callback_url: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct CallOrder {
     pub requested: RequestedCall,
 }
 
-/// What the switch answers to a request that it could carry out now.
+/// The answer of the switch to a request that it could execute now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeable {
     /// The id for its call.
@@ -126,7 +126,7 @@ pub enum PlaceRefused {
     Wrong(Vec<FieldProblem>),
 }
 
-/// Why a requested call is not cancelled.
+/// Why a requested call cannot be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelRefused {
     /// Both sides have answered.
@@ -156,7 +156,7 @@ words! {
 }
 
 impl RequestState {
-    /// Whether nothing follows.
+    /// Whether no other state follows.
     pub const fn is_final(self) -> bool {
         matches!(self, RequestState::Cancelled | RequestState::Completed | RequestState::Failed)
     }
@@ -169,7 +169,7 @@ pub struct RequestChange {
     pub call: CallId,
     /// The new state.
     pub state: RequestState,
-    /// The reason of a final state that is not `completed`.
+    /// The reason, for a final state other than `completed`.
     pub reason: Option<String>,
     /// When it happened.
     pub at: Timestamp,
@@ -233,7 +233,7 @@ pub struct RequestQuery {
     pub organisation_id: Option<OrganisationId>,
     /// The state.
     pub state: Option<RequestState>,
-    /// The program's text, whole.
+    /// The complete text of the program.
     pub reference: Option<String>,
     /// The window.
     pub window: Window,
@@ -249,10 +249,11 @@ pub trait CallRequests: Send + Sync {
         requested: RequestedCall,
     ) -> PortFuture<'_, Placeable>;
 
-    /// Returns what is wrong with fields of a request whose others are wrong in themselves, so that one answer names all.
+    /// Returns the problems of `given`, for a request whose other fields are already refused, so that one answer names
+    /// all.
     fn wrong_fields(&self, scope: Scope, given: GivenFields) -> PortFuture<'_, Vec<FieldProblem>>;
 
-    /// Stores a request, and places its call after that.
+    /// Stores a request, and then places its call.
     fn place(
         &self,
         scope: Scope,
@@ -266,22 +267,24 @@ pub trait CallRequests: Send + Sync {
     /// The requests inside `scope`, newest first.
     fn list<'a>(&'a self, scope: Scope, query: &'a RequestQuery) -> PortFuture<'a, Page<CallRequest>>;
 
-    /// Cancels a request; a conflict once both sides have answered or it is over.
+    /// Cancels a request; a conflict if both sides have answered or the request is final.
     fn cancel(&self, request: CallRequestId) -> PortFuture<'_, ()>;
 
     /// Ends a live call; returns whether there was one.
     fn end_call(&self, call: CallId) -> PortFuture<'_, bool>;
 
-    /// Begins an operation on a live call; returns the call of the target of a transfer, and else the same call.
+    /// Begins an operation on a live call; returns the call of a transfer's target, otherwise the same call.
     ///
     /// # Errors
     /// [`OperationRefused`](crate::call_operation::OperationRefused) as a [`Problem`].
     fn operate(&self, operation: CallOperation) -> PortFuture<'_, CallId>;
 
-    /// Calls the phones of an extension of `organisation` inside `scope`, which picks up a live call; returns their call.
+    /// Calls the phones of an extension of `organisation` inside `scope`, which picks up a live call; returns the call
+    /// to the phones.
     ///
     /// # Errors
-    /// As for [`CallRequests::operate`]; unprocessable without such an extension, forbidden when it is outside `scope`.
+    /// As for [`CallRequests::operate`]; unprocessable if the extension does not exist, forbidden if it is outside
+    /// `scope`.
     fn pick_up<'a>(
         &'a self,
         scope: Scope,
@@ -326,9 +329,9 @@ impl From<CancelRefused> for Problem {
     }
 }
 
-/// When a program may place a call again at a node that was busy.
+/// Seconds until a program may place a call again at a busy node.
 pub const BUSY_RETRY_S: u64 = 30;
-/// Why a request failed whose call a crash or restart of the node interrupted.
+/// The reason of a request whose call was interrupted by a crash or restart of the node.
 pub const NODE_RESTARTED: &str = "node_restarted";
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::quality::{CalleeMedia, MediaVerdict, Quality};
 use crate::rating::Billing;
 use crate::time::Timestamp;
 
-/// One call as it is stored and journalled: everything that any reader may see, and the ids that decide which
-/// readers may. The public API writes it as [`CdrView`].
+/// One call in its stored and journalled form: all fields that any reader may see, and the ids that decide
+/// which readers may. The public API writes it as [`CdrView`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cdr {
     /// Primary key.
@@ -66,16 +66,16 @@ pub struct Cdr {
     pub bridge_cause: Option<HangupCause>,
     /// The far end's final SIP response of the last attempt.
     pub sip_status: Option<u16>,
-    /// Which side ended the call; `None` while it is up and where it is unknown.
+    /// The side that ended the call; `None` while it is live, or if unknown.
     #[serde(default)]
     pub ended_by: Option<EndedBy>,
     /// Whether the call carried a fax (T.38).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fax: bool,
-    /// The call whose party this call was placed for, when a transfer placed it.
+    /// The call for whose party a transfer placed this call.
     #[serde(default)]
     pub transferred_from: Option<CallId>,
-    /// The call whose party took over from a party of this one; the last, if there were several.
+    /// The call whose party replaced a party of this one; the last, if there were several.
     #[serde(default)]
     pub transferred_to: Option<CallId>,
     /// The number of the extension that forwarded the call; the last, if there were several.
@@ -84,13 +84,13 @@ pub struct Cdr {
     /// Why that extension forwarded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward_reason: Option<ForwardReason>,
-    /// What the customer pays.
+    /// The price for the customer.
     pub sell_amount: Amount,
-    /// What the carrier charges, in `currency`.
+    /// The price of the carrier, in `currency`.
     pub cost_amount: Amount,
     /// The currency of the amounts.
     pub currency: Option<Currency>,
-    /// The extension that was called, whatever the caller was; only in the journal, for `call.missed`.
+    /// The called extension, whatever the caller's type; only in the journal, for `call.missed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<Called>,
     /// Input plus output tokens of the AI that handled the call. The store takes them from its conversation,
@@ -108,10 +108,10 @@ pub struct Cdr {
     /// Media of the called party's leg; `None` when no called party's leg was judged, and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_b: Option<Quality>,
-    /// What the caller called with; unknown in old records.
+    /// The caller's device; unknown in old records.
     #[serde(default, skip_serializing_if = "Device::is_unknown")]
     pub device_a: Device,
-    /// What the called party answered with; unknown in old records.
+    /// The called party's device; unknown in old records.
     #[serde(default, skip_serializing_if = "Device::is_unknown")]
     pub device_b: Device,
     /// The media quality of both legs; only in the journal, because the store keeps it beside the record.

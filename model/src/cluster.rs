@@ -1,4 +1,4 @@
-//! The nodes of the installation: what a reader is shown of them, and the ports that return them and pass requests on.
+//! The nodes of the installation as readers see them, and the ports that list the nodes and forward requests to them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -67,18 +67,18 @@ pub struct NodeRecord {
 
 /// The nodes of the installation.
 pub trait Nodes: Send + Sync {
-    /// Returns every node that is known, by name; a node without a cluster returns itself.
+    /// Returns every known node, by name; a node without a cluster returns itself.
     fn list(&self) -> PortFuture<'_, Vec<NodeRecord>>;
 }
 
-/// A request of a client that another node answers, as the node passes it on that was asked. Its target is below `/api/v1`.
+/// A client's request that one node forwards to another. Its target is below `/api/v1`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerRequest {
     /// The method.
     pub method: String,
     /// Path and query.
     pub target: String,
-    /// The headers that the answer depends on, the token among them.
+    /// The headers on which the answer depends, including the token.
     pub headers: Vec<(String, String)>,
     /// The address of the client.
     pub client: IpAddr,
@@ -87,7 +87,7 @@ pub struct PeerRequest {
     pub body: Vec<u8>,
 }
 
-/// Without the headers, among which the token is.
+/// Omits the headers, because they contain the token.
 impl fmt::Debug for PeerRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PeerRequest({} {} for {})", self.method, self.target, self.client)
@@ -99,36 +99,36 @@ impl fmt::Debug for PeerRequest {
 pub struct PeerAnswer {
     /// The status.
     pub status: u16,
-    /// The headers that the client gets.
+    /// The headers for the client.
     pub headers: Vec<(String, String)>,
     /// The body.
     #[serde(skip)]
     pub body: Vec<u8>,
 }
 
-/// A live thing that one node has.
+/// A live call or room, which one node owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveThing {
     /// A call.
     Call(CallId),
     /// A room.
     Room(RoomName),
-    /// The room that a call or a leg of one is in.
+    /// The room that contains this call or leg.
     RoomOfCall(Uuid),
 }
 
-/// Where a live thing is.
+/// The owner of a live call or room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// No node has it.
+    /// No node owns it.
     Absent,
-    /// This node has it.
+    /// This node owns it.
     Node(NodeId),
-    /// No node that answered has it; these did not answer.
+    /// No node that answered owns it; these did not answer.
     Unknown(Vec<String>),
 }
 
-/// What all other nodes answered.
+/// The answers of all other nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
     /// The answers.
@@ -137,43 +137,44 @@ pub struct Gathered {
     pub missing: Vec<String>,
 }
 
-/// The other nodes of the cluster, for requests about live things.
+/// The other nodes of the cluster, for requests about live calls and rooms.
 pub trait Peers: Send + Sync {
-    /// Passes a request to every other node that is there; each has 300 ms.
+    /// Sends a request to every other reachable node; each has 300 ms to answer.
     fn ask_all(&self, request: PeerRequest) -> PortFuture<'_, Gathered>;
 
-    /// Finds the other node that has a live thing; each has 300 ms.
+    /// Finds the other node that owns a live call or room; each node has 300 ms to answer.
     fn owner(&self, of: LiveThing) -> PortFuture<'_, Owner>;
 
-    /// Passes a request to one node; its answer is the answer.
+    /// Forwards a request to one node and returns its answer.
     ///
     /// # Errors
     /// [`Problem::Busy`](crate::problem::Problem::Busy) when it does not answer in time.
     fn forward(&self, to: NodeId, request: PeerRequest) -> PortFuture<'_, PeerAnswer>;
 
-    /// Counts requests of a key or a user at the node that counts them for all; it has 100 ms. It never fails: where that node
-    /// cannot be asked, the answer is the share of the limit that this one may use by itself.
+    /// Counts requests of a key or a user at the node that counts them for the cluster, which has 100 ms to answer. It
+    /// never fails: if that node is not reachable, the answer is the share of the limit that this node may use by
+    /// itself.
     fn count_requests(&self, take: RateTake) -> PortFuture<'_, RateTaken>;
 }
 
-/// Requests of a key or a user, to be counted.
+/// Requests of a key or a user to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateTake {
     /// The key or the user.
     pub who: Who,
-    /// What is counted.
+    /// The kind of request.
     pub kind: RateKind,
     /// Requests a minute.
     pub limit: u32,
     /// Requests to count now.
     pub cost: u32,
-    /// Those that this node has let through in its present window.
+    /// The requests that this node has admitted in its current window.
     pub used: u32,
     /// Microseconds until that window ends; 0 if there is none.
     pub ends_in_us: i64,
 }
 
-/// What is counted of a key or a user.
+/// The kind of request to count for a key or a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateKind {
@@ -183,18 +184,18 @@ pub enum RateKind {
     Requests,
 }
 
-/// What is left of a limit.
+/// The state of a limit after counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateTaken {
-    /// The nodes have counted the requests.
+    /// The cluster has counted the requests.
     Counted {
-        /// Whether they were within the limit.
+        /// Whether the requests were within the limit.
         allowed: bool,
-        /// Requests that are left in the window.
+        /// The requests left in the window.
         remaining: u32,
         /// Microseconds until the window ends.
         ends_in_us: i64,
     },
-    /// They have not: this node may let so many requests through in its window.
+    /// The cluster has not counted them: this node may admit this many requests in its window.
     Share(u32),
 }

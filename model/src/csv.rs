@@ -42,7 +42,7 @@ fn write_row<'a>(text: &mut String, cells: impl Iterator<Item = Cow<'a, str>>) {
     text.push_str("\r\n");
 }
 
-/// The text with a leading apostrophe if a spreadsheet would take it for a formula. This matters because a
+/// The text with a leading apostrophe if a spreadsheet would read it as a formula. This matters because a
 /// caller chooses the text of its number, and another person opens the export.
 ///
 /// A number keeps its sign: `+442071230000` is E.164, `-0.40` a loss.

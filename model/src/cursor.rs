@@ -1,20 +1,20 @@
-//! Cursors: where the next page of a list begins, by the sort values of the last item before it.
+//! Cursors: the start of the next page of a list, by the sort values of the last item before it.
 //!
-//! A cursor is opaque to clients. It states the list that it belongs to, so that it is of no use elsewhere; it grants
-//! nothing, because every page is read within the scope of its caller.
+//! A cursor is opaque to clients. It contains a digest of its list, so it is not valid for another list. It grants no
+//! access, because every page is read within the scope of its caller.
 
 use serde::{Serialize, Serializer};
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// A digest of the list: its path, its filters and sort, and the scope of the caller.
     pub list: [u8; 16],
     /// The number of matching items when the first page was read; 0 before that.
     pub total: u64,
-    /// Items on the pages before.
+    /// The number of items on the previous pages.
     pub given: u64,
-    /// The sort values of the last item on the page before; empty for the first page.
+    /// The sort values of the last item on the previous page; empty for the first page.
     pub key: Vec<KeyValue>,
 }
 
@@ -30,7 +30,7 @@ pub enum KeyValue {
 }
 
 impl Cursor {
-    /// Whether it is that of a first page.
+    /// Whether it is the cursor of a first page.
     pub fn is_first(&self) -> bool {
         self.key.is_empty()
     }
@@ -66,7 +66,8 @@ impl Cursor {
         bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
-    /// Reads the text of a client; an empty one is the first page. `None` for what is no cursor of this version.
+    /// Reads the text of a client; an empty text means the first page. `None` if it is not a cursor of this
+    /// version.
     ///
     /// *Bounds*: [`Cursor::TOKEN_LEN_MAX`].
     pub fn from_token(token: &str) -> Option<Self> {
@@ -107,7 +108,7 @@ impl Serialize for Cursor {
     }
 }
 
-/// The bytes of a token that are not read yet.
+/// The unread bytes of a token.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -129,7 +130,7 @@ impl Bytes<'_> {
     }
 }
 
-/// FNV-1a (RFC 9923): a text that was changed by hand is refused.
+/// FNV-1a (RFC 9923): an altered text is refused.
 fn checksum(bytes: &[u8]) -> u64 {
     let fold = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold)

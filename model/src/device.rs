@@ -1,4 +1,4 @@
-//! What a party calls with: its device and its network, as its packets name them.
+//! The device and the network of a party, as its packets show them.
 
 use std::net::IpAddr;
 
@@ -9,16 +9,18 @@ use crate::directory::Network;
 /// The device and the network of one party of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// The User-Agent (or Server) header of its SIP, as [`user_agent`] bounds it; `None` if it sent none.
+    /// The User-Agent (or Server) header of its SIP messages, bounded by [`user_agent`]; `None` if it sent
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// The block of addresses that its audio came from, otherwise its SIP, as [`network`] writes it.
+    /// The block of addresses from which its audio came, otherwise its SIP messages, in the form of
+    /// [`network`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
 }
 
 impl Device {
-    /// Whether nothing is known.
+    /// Whether neither the device nor the network is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -99,7 +101,7 @@ mod tests {
         for (address, expected) in cases {
             let written = network(address.parse().unwrap());
             assert_eq!(written, expected);
-            // A filter that names it finds it.
+            // A filter with this text finds it.
             assert_eq!(written.parse::<Network>().unwrap().to_string(), expected);
         }
     }

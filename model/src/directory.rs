@@ -14,7 +14,7 @@ pub use crate::numbering::Numbering;
 use crate::room::RoomConfig;
 use crate::trunk_interop::TrunkInterop;
 
-/// An organisation, as the switch needs it.
+/// An organisation in the form that the switch needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
     /// Primary key.
@@ -128,7 +128,7 @@ impl Destination {
     /// The destination of that kind and id.
     ///
     /// # Errors
-    /// What is wrong with the id.
+    /// The problem of the id.
     pub fn of(kind: DestinationKind, id: Option<Uuid>) -> Result<Self, &'static str> {
         match (kind, id) {
             (DestinationKind::Conference, room) => Ok(Destination::Conference(room.map(RoomId))),

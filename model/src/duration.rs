@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if rest.is_empty() {
         return Err(form());
     }
-    // Each turn takes at least one digit.
+    // Each iteration takes at least one digit.
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (number, behind) = rest.split_at(digits);

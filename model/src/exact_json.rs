@@ -1,4 +1,4 @@
-//! JSON that keeps what [`serde_json::Value`] does not: every digit of a number.
+//! JSON that keeps every digit of a number, unlike [`serde_json::Value`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value as it was sent, without white space.
+/// A JSON value as it was received, without white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExactJson(String);
 
 impl ExactJson {
     /// A text.
     pub fn text(text: &str) -> Self {
-        // A text can always be written.
+        // Writing a text cannot fail.
         Self(serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()))
     }
 
-    /// A text that is known to be JSON, such as one that this process has stored.
+    /// A text that is known to be valid JSON, such as one that this process has stored.
     ///
     /// # Errors
-    /// When it is not JSON.
+    /// The text is not JSON.
     pub fn parse(json: String) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<&RawValue>(&json)?;
         Ok(Self(json))
@@ -75,7 +75,7 @@ fn compact(json: &str) -> String {
         let (text, after) = text.split_at(text_len(text));
         match serde_json::from_str::<Cow<'_, str>>(text) {
             Ok(text) => compact.push_str(ExactJson::text(&text).as_str()),
-            // It was read before, so this does not occur.
+            // It was parsed before, so this does not occur.
             Err(_) => compact.push_str(text),
         }
         rest = after;

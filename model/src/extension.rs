@@ -63,10 +63,10 @@ pub struct ExtensionRecord {
     pub updated_at: Timestamp,
 }
 
-/// An extension to be created.
+/// An extension to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewExtension {
-    /// Whose it will be.
+    /// The owner.
     pub organisation_id: OrganisationId,
     /// Its team, of the same organisation.
     pub team_id: Option<TeamId>,
@@ -74,7 +74,7 @@ pub struct NewExtension {
     pub number: String,
     /// The person's name.
     pub name: String,
-    /// The phone's password; generated when there is none.
+    /// The phone's password; generated if there is none.
     pub password: Option<Secret>,
     /// Codecs in order of preference; empty means every codec.
     pub codecs: Vec<String>,
@@ -105,7 +105,7 @@ pub struct ExtensionChange {
     pub number: Option<String>,
     /// The new name.
     pub name: Option<String>,
-    /// Another password.
+    /// The new password.
     pub password: Option<Secret>,
     /// The new codecs.
     pub codecs: Option<Vec<String>>,
@@ -121,7 +121,7 @@ pub struct ExtensionChange {
     pub do_not_disturb: Option<bool>,
     /// Another language, or the organisation's.
     pub language: Option<Option<Language>>,
-    /// Another limit of registrations, from the next one on.
+    /// Another limit of registrations, for new registrations.
     pub max_registrations: Option<u32>,
     /// Whether its phones are sent the state of the mailbox without a subscription from now on.
     pub notify_message_waiting: Option<bool>,
@@ -129,12 +129,12 @@ pub struct ExtensionChange {
 
 /// The limits of an extension's registrations.
 pub const REGISTRATIONS: std::ops::RangeInclusive<i64> = 1..=50;
-/// The limit where none is set.
+/// The default limit.
 pub const REGISTRATIONS_DEFAULT: u32 = 10;
 
 impl ExtensionChange {
-    /// Whether it changes nothing that only an administrator may change: users may set the forwarding and the do not
-    /// disturb of their own extension.
+    /// Whether the change contains only fields that users may set on their own extension: the forwarding and do not
+    /// disturb.
     pub fn is_personal(&self) -> bool {
         let personal = ExtensionChange {
             forwarding: self.forwarding.clone(),
@@ -147,7 +147,7 @@ impl ExtensionChange {
 
 /// The stored extensions.
 pub trait Extensions: Send + Sync {
-    /// The extensions inside `scope`, by number unless asked otherwise.
+    /// The extensions inside `scope`, by number unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<ExtensionRecord>>;
 
     /// One extension, of any organisation.
@@ -185,12 +185,13 @@ pub trait Extensions: Send + Sync {
         waiting: MessageWaiting,
     ) -> PortFuture<'_, ()>;
 
-    /// The WAV file with the name that an extension inside `scope` has spoken.
+    /// The WAV file of the spoken name of an extension inside `scope`.
     fn spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, Vec<u8>>;
 
-    /// Deletes the name that an extension inside `scope` has spoken.
+    /// Deletes the spoken name of an extension inside `scope`.
     fn remove_spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;
 
-    /// Removes an extension inside `scope`. A conflict while a number leads to it or an agent takes its calls.
+    /// Removes an extension inside `scope`. A conflict while a number refers to it or an agent takes its
+    /// calls.
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;
 }

@@ -1,7 +1,8 @@
-//! Values of a request that only the stored data can judge: ids of other resources, and names that must be free.
+//! Values of a request that are checked against the stored data: ids of other resources, and names that must be
+//! free.
 //!
-//! A request with a wrong field is refused before it is carried out. The checks are made for it all the same, so that
-//! the answer names every wrong field. What carries the request out checks again, in its own transaction.
+//! A request with a wrong field is refused before it is executed. These checks are made nevertheless, so that the
+//! answer names every wrong field. The operation checks again, in its own transaction.
 
 use uuid::Uuid;
 
@@ -13,20 +14,20 @@ use crate::port_future::PortFuture;
 pub struct FieldCheck {
     /// The path of the field in the request, such as `items[0].extension_id`.
     pub field: String,
-    /// What must hold.
+    /// The rule for the value.
     pub rule: StoredRule,
-    /// The value, an id as a hyphenated UUID.
+    /// The value; an id is a hyphenated UUID.
     pub value: String,
 }
 
-/// What must hold for a value. Rules about an organisation hold for no value while the organisation is not known.
+/// A rule for a value. Rules about an organisation accept no value while the organisation is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredRule {
     /// An extension of the organisation.
     Extension,
     /// An extension that no other agent of the organisation has.
     ExtensionOfNoAgent,
-    /// A number that calls can be forwarded to by the extension with this number, if it is known.
+    /// A number to which the extension with this number, if it is known, can forward calls.
     ForwardTarget(String),
     /// An address that no other user of any organisation has.
     FreeEmail,
@@ -60,10 +61,10 @@ pub enum StoredRule {
     UserOfNoAgent,
 }
 
-/// What is wrong with a value, a lower-case fragment.
+/// The problem of a value, a lower-case fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueFault {
-    /// Another resource has the value; alone it is a conflict, not a wrong request.
+    /// Another resource has the value. As the only problem this is a conflict, not a wrong request.
     Taken(String),
     /// The value cannot be used.
     Wrong(String),
@@ -81,14 +82,15 @@ impl ValueFault {
 /// The resource that a request creates or changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Its organisation, inside the scope of the caller; `None` when it is not known, or when there is none.
+    /// Its organisation, inside the scope of the caller; `None` if unknown, or if there is none.
     pub organisation: Option<OrganisationId>,
-    /// Its id, which a value may belong to already; `None` for a new one.
+    /// Its id, whose own value is not a conflict; `None` for a new resource.
     pub own: Option<Uuid>,
 }
 
 /// Checks values against the stored data.
 pub trait FieldChecks: Send + Sync {
-    /// Returns what is wrong with each value, in the order of `checks`; the data is that of one instant.
+    /// Returns the problem of each value, in the order of `checks`; all are checked against the data of one
+    /// instant.
     fn faults(&self, resource: Checked, checks: Vec<FieldCheck>) -> PortFuture<'_, Vec<Option<ValueFault>>>;
 }

@@ -74,7 +74,8 @@ impl Default for Forwarding {
 }
 
 impl Forwarding {
-    /// Returns the number for calls that are forwarded for this reason; a redirection names its own.
+    /// Returns the number to which calls are forwarded for this reason; a redirecting phone supplies its own
+    /// number.
     pub fn target(&self, reason: ForwardReason) -> Option<&str> {
         match reason {
             ForwardReason::Always => self.always.as_deref(),
@@ -110,7 +111,7 @@ impl Forwarding {
     }
 }
 
-/// Checks a number that calls are forwarded to; returns it without separators.
+/// Checks a number to which calls are forwarded; returns it without separators.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -131,7 +132,7 @@ pub const NO_ANSWER_SECONDS_DEFAULT: u16 = 20;
 pub const NO_ANSWER_SECONDS_MIN: u16 = 5;
 /// Longest ringing time in seconds; the ringing time of calls may be shorter.
 pub const NO_ANSWER_SECONDS_MAX: u16 = 120;
-/// Most digits of a number: the international prefix and the 15 digits of E.164.
+/// The most digits of a number: the international prefix and the 15 digits of E.164.
 const TARGET_LEN_MAX: usize = 20;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Requests that are executed once however often they are sent: how one is identified, and what is stored of
-//! it.
+//! Requests that are executed once, however often they are sent: their identification, and the stored answer.
 
 use std::fmt;
 
@@ -53,9 +52,9 @@ pub enum Once {
     /// The work was done now, and its changes and the answer are stored together; or the work returned no
     /// answer to store, and nothing is stored.
     Executed,
-    /// The work was done before: this was the answer.
+    /// The work was done before, with this answer.
     Replayed(KeptAnswer),
-    /// Another request with the same key had other content.
+    /// Another request with the same key had different content.
     Reused,
     /// The same request is being executed now.
     Running,
@@ -65,8 +64,8 @@ pub enum Once {
 pub trait Idempotency: Send + Sync {
     /// Does `work` unless it was done before.
     ///
-    /// What the work writes through the stores becomes visible together with the answer that it returns, in
-    /// one transaction, and only when that answer is a success: after a crash either both are stored or
+    /// The writes of `work` through the stores become visible together with the answer that it returns, in
+    /// one transaction, and only if that answer is a success: after a crash either both are stored or
     /// neither. Without an answer to store nothing is written and the claim is free again.
     ///
     /// If the future is dropped before its end, the claim stays taken until its lease expires.

@@ -60,7 +60,7 @@ ids! {
     CampaignId;
     /// A session of a conference room.
     ConferenceSessionId;
-    /// A customer a call was with.
+    /// The customer of a call.
     ContactId;
     /// The transcript of one call.
     ConversationId;

@@ -1,8 +1,8 @@
 //! Reads untrusted JSON by RFC 8259 with further limits: one object, bounded in depth and number of values,
 //! no duplicate names.
 //!
-//! `serde_json` reads the characters; what it accepts beyond that (of two equal names the last one wins, 127
-//! levels) is refused while the tree is built, before it exceeds the limits.
+//! `serde_json` parses the text. Input that it accepts beyond these limits (duplicate names, where the last
+//! one wins; 127 levels) is refused while the tree is built.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::problem::FieldProblem;
 /// Reads the object in `bytes`.
 ///
 /// # Errors
-/// What is wrong: under the field `body` for the whole, or every duplicate name.
+/// The problems: under the field `body` for the complete text, or every duplicate name.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProblem>> {
     let whole = |message: String| vec![FieldProblem { field: "body".to_owned(), message }];
     let text = match std::str::from_utf8(bytes) {
@@ -57,7 +57,7 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A client's text in a form that may be repeated in an answer: short and without control characters.
+/// A client's text in a form that is safe to repeat in an answer: short and without control characters.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
 }
@@ -78,10 +78,10 @@ fn explained(context: &Context, error: &serde_json::Error, text: &str) -> String
     format!("is not JSON at {at}: {said}")
 }
 
-/// The findings while the tree is built.
+/// The findings collected while the tree is built.
 #[derive(Default)]
 struct Context {
-    /// Which limit was exceeded, if reading stopped.
+    /// The limit that was exceeded, if reading stopped.
     bound: Cell<Option<&'static str>>,
     values: Cell<usize>,
     twice: RefCell<Vec<String>>,
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 const DEPTH_MAX: usize = 32;
 const SHOWN_LEN_MAX: usize = 64;
-/// Duplicate names that an answer lists.
+/// The most duplicate names that an answer lists.
 const TWICE_MAX: usize = 20;
 /// A body of empty arrays would take fifty times as much memory.
 const VALUES_MAX: usize = 100_000;
@@ -326,8 +326,8 @@ mod tests {
         #[test]
         fn almost_json_never_panics(text in r#"[\[\]{}:,"\\ua-c0-9.eE+\- \n]{0,60}"#) {
             let ours = object(text.as_bytes());
-            // Input that serde_json does not read as an object is refused; accepted input equals what it
-            // reads.
+            // Input that serde_json does not read as an object is refused; accepted input has the same value
+            // as with serde_json.
             match serde_json::from_str::<Map<String, Value>>(&text) {
                 Err(_) => prop_assert!(ours.is_err()),
                 Ok(theirs) => if let Ok(ours) = ours { prop_assert_eq!(ours, theirs) },

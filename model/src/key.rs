@@ -1,4 +1,4 @@
-//! Integration keys as the API manages them: everything but the secret.
+//! Integration keys as the API manages them: all fields except the secret.
 
 use crate::access::{Permission, Scope};
 use crate::directory::Network;
@@ -26,7 +26,7 @@ pub struct KeyRecord {
     pub permissions: Vec<Permission>,
     /// The preset that the permissions were copied from.
     pub preset: Option<String>,
-    /// The networks it may be used from.
+    /// The networks from which it may be used.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
@@ -39,7 +39,7 @@ pub struct KeyRecord {
 /// A new key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
-    /// Whose it will be.
+    /// The owner.
     pub organisation_id: OrganisationId,
     /// Unique within the organisation.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct NewKey {
     pub permissions: Vec<Permission>,
     /// The preset that the permissions were copied from.
     pub preset: Option<String>,
-    /// The networks it may be used from; 1 to [`NETWORKS_MAX`](crate::rules::NETWORKS_MAX) networks.
+    /// The networks from which it may be used; 1 to [`NETWORKS_MAX`](crate::rules::NETWORKS_MAX) networks.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
@@ -68,13 +68,13 @@ pub struct KeyChange {
 
 /// The stored keys, for managing them.
 pub trait Keys: Send + Sync {
-    /// The keys inside `scope`, by name unless asked otherwise.
+    /// The keys inside `scope`, by name unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<KeyRecord>>;
 
     /// One key, of any organisation.
     fn find_record(&self, key: ApiKeyId) -> PortFuture<'_, Option<KeyRecord>>;
 
-    /// Creates a key and returns its text, which is not stored. A conflict when the organisation has one of
+    /// Creates a key and returns its text, which is not stored. A conflict if the organisation has a key of
     /// that name.
     fn create(&self, new: NewKey, now: Timestamp) -> PortFuture<'_, (KeyRecord, Secret)>;
 
@@ -87,11 +87,11 @@ pub trait Keys: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, KeyRecord>;
 
-    /// Removes a key inside `scope`; requests with it are refused from then on.
+    /// Removes a key inside `scope`; later requests with it are refused.
     fn delete(&self, scope: Scope, key: ApiKeyId) -> PortFuture<'_, ()>;
 }
 
-/// Requests a minute of a key that sets no other limit.
+/// The default rate of a key, in requests a minute.
 pub const RATE_DEFAULT: u32 = 600;
-/// Requests a minute that a key may have at most.
+/// The highest rate of a key, in requests a minute.
 pub const RATE_MAX: u32 = 60_000;

@@ -7,8 +7,8 @@ use crate::port_future::PortFuture;
 
 /// The traces stored on the nodes.
 pub trait LegTraces: Send + Sync {
-    /// Opens a trace named in a record that the caller may read; `node` carried the call. `None` when the trace is not, or no
-    /// longer, there, or that node is gone.
+    /// Opens a trace named in a record that the caller may read; `node` carried the call. `None` if the trace does not
+    /// exist any more, or if that node is gone.
     ///
     /// # Errors
     /// [`Internal`](crate::problem::Problem::Internal) when the disk cannot read it, and

@@ -1,5 +1,5 @@
-//! The types of the product and its ports: what a call record, an event or a permission is, and which stored
-//! resources the API uses. No I/O, no SIP, no RTP.
+//! The types of the product and its ports: call records, events, permissions, and the stored resources that
+//! the API uses. No I/O, no SIP, no RTP.
 
 pub mod access;
 pub mod ai_price;

@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::time::Timestamp;
 
-/// Decides which lines are written, and counts those that are left out.
+/// Decides which lines are written, and counts the suppressed ones.
 #[derive(Debug, Default)]
 pub struct LineLimit {
     /// Sources with a line in the last seconds.
     sources: HashMap<IpAddr, Source>,
     second: i64,
     written: u32,
-    /// Lines of sources that are not in the table.
+    /// Suppressed lines of sources that are not in the table.
     left_out: u64,
 }
 
@@ -24,8 +24,8 @@ struct Source {
 }
 
 impl LineLimit {
-    /// Returns whether a line about `source` is written now, with the number of earlier lines that were left
-    /// out, about this source or about sources without a line of their own.
+    /// Returns whether a line about `source` is written now, with the number of earlier lines that were
+    /// suppressed, about this source or about sources without a line of their own.
     ///
     /// *Bounds*: [`LINES_PER_SECOND_MAX`] lines a second; a table of `SOURCES_MAX` sources.
     pub fn take(&mut self, now: Timestamp, source: IpAddr) -> Option<u64> {
@@ -63,7 +63,7 @@ fn network_of(address: IpAddr) -> IpAddr {
 
 /// Lines a second over all sources.
 pub const LINES_PER_SECOND_MAX: u32 = 20;
-/// Sources that are remembered.
+/// Sources in the table.
 const SOURCES_MAX: usize = 4_096;
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use crate::page::{Order, Window};
 pub struct Listing {
     /// One of the organisations in scope.
     pub organisation_id: Option<OrganisationId>,
-    /// Those of one team; never matches a resource without a team.
+    /// Resources of one team; never matches a resource without a team.
     pub team_id: Option<TeamId>,
     /// Part of the name or another searchable text; in any case, every character literal.
     pub q: Option<String>,
     /// The sort key; the primary key always follows, so that pages are disjoint.
     pub sort: ListingSort,
-    /// Which way.
+    /// The sort order.
     pub order: Order,
     /// The window.
     pub window: Window,

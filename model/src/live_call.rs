@@ -1,4 +1,4 @@
-//! Live calls: what a reader is shown of them, and the port that returns them.
+//! Live calls as readers see them, and the port that returns them.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -133,7 +133,7 @@ pub struct LiveLeg {
     pub media_verdict: Option<MediaVerdict>,
 }
 
-/// A change of a live call that is reported at once.
+/// A change of a live call that is reported immediately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallEvent {
     /// Both sides talk.
@@ -145,13 +145,13 @@ pub enum CallEvent {
 }
 
 impl CallEvent {
-    /// The call as it was at that time.
+    /// The call at the time of the change.
     pub fn call(&self) -> &LiveCall {
         let (CallEvent::Answered(call) | CallEvent::Media(call, _) | CallEvent::Ringing(call)) = self;
         call
     }
 
-    /// Makes the event for it.
+    /// Returns the event for the change.
     pub fn event(&self) -> Event {
         let call = self.call();
         let (kind, at) = match self {
@@ -202,9 +202,9 @@ pub struct Outline<F> {
     pub direction: Direction,
     /// The state of the call.
     pub state: CallState,
-    /// The slot that its party waits in.
+    /// The slot in which its party is parked.
     pub parked_slot: Option<u16>,
-    /// Whether an extension takes part in it.
+    /// Whether an extension takes part in the call.
     pub has_extension: F,
 }
 
@@ -225,12 +225,12 @@ pub trait LiveCalls: Send + Sync {
     fn list(&self, scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>>;
 
     /// Returns one call, of any organisation; the caller decides with [`Scope::covers`] whether it may be
-    /// shown, because "foreign" and "none" get different answers.
+    /// shown, because "of another organisation" and "unknown" get different answers.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>>;
 }
 
 impl MediaWarning {
-    /// A new event that tells of it.
+    /// Returns a new event for the warning.
     pub fn event(&self, call: &LiveCall) -> Event {
         let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(call.uuid.to_string()))]);
         data.insert("direction".to_owned(), Value::from(call.direction.as_str()));

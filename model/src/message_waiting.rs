@@ -1,4 +1,4 @@
-//! The messages that wait in the mailbox of an extension (RFC 3842).
+//! The waiting messages in the mailbox of an extension (RFC 3842).
 
 use serde::Serialize;
 

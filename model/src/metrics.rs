@@ -22,7 +22,7 @@ pub enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
-    /// It counts by size.
+    /// It counts values by size.
     Histogram,
 }
 
@@ -38,7 +38,7 @@ pub struct Sample {
 /// The value of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// How many durations were within each bound.
+    /// The number of durations within each bound.
     Histogram {
         /// The upper bounds of the buckets with their cumulative counts.
         buckets: Vec<(u64, u64)>,
@@ -81,7 +81,7 @@ impl Family {
 
 /// Provides the engine's metrics.
 pub trait Metrics: Send + Sync {
-    /// Returns all current metrics. They are read from existing counters, so the measured parts are not
-    /// slowed down.
+    /// Returns all current metrics. They are read from existing counters, so that metrics do not slow down
+    /// the measured code.
     fn families(&self) -> PortFuture<'_, Vec<Family>>;
 }

@@ -26,11 +26,11 @@ const SCALE: u32 = 8;
 const ONE: i128 = 100_000_000;
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Amount = Amount(0);
     /// One unit; the rate from a currency to itself.
     pub const ONE: Amount = Amount(100_000_000);
-    /// The largest.
+    /// The largest amount.
     pub const MAX: Amount = Amount(i64::MAX);
 
     /// An amount from its stored form, a count of 10⁻⁸.

@@ -30,7 +30,7 @@ pub struct NumberRecord {
 }
 
 impl NumberRecord {
-    /// The number as callers see it.
+    /// The number as clients see it.
     pub fn view(&self) -> NumberView<'_> {
         NumberView {
             id: self.id,
@@ -66,12 +66,12 @@ pub struct NumberView<'a> {
     updated_at: Timestamp,
 }
 
-/// A phone number to be created.
+/// A phone number to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNumber {
-    /// Whose it will be.
+    /// The owner.
     pub organisation_id: OrganisationId,
-    /// Not in use.
+    /// A number that is not in use.
     pub number: String,
     /// It must belong to the same organisation.
     pub destination: Destination,
@@ -89,10 +89,10 @@ pub struct NumberChange {
 }
 
 impl NumberChange {
-    /// Returns the changed destination; the previous one was `before`. An id belongs to its kind.
+    /// Returns the changed destination; `before` is the previous one. An id is kept only with its kind.
     ///
     /// # Errors
-    /// What is wrong with the id.
+    /// The problem of the id.
     pub fn destination(&self, before: Destination) -> Result<Destination, FieldProblem> {
         let kind = self.kind.unwrap_or(before.kind());
         let kept = before.id().filter(|_| kind == before.kind());
@@ -105,14 +105,14 @@ impl NumberChange {
 
 /// The stored phone numbers.
 pub trait Numbers: Send + Sync {
-    /// The numbers inside `scope`, by number unless asked otherwise.
+    /// The numbers inside `scope`, by number unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<NumberRecord>>;
 
     /// One number, of any organisation.
     fn find(&self, number: NumberId) -> PortFuture<'_, Option<NumberRecord>>;
 
-    /// Creates a number inside `scope`. A conflict when it is in use; invalid when the organisation does not
-    /// have the destination.
+    /// Creates a number inside `scope`. A conflict if it is in use; invalid if the organisation does not have
+    /// the destination.
     fn create(&self, scope: Scope, new: NewNumber, now: Timestamp) -> PortFuture<'_, NumberRecord>;
 
     /// Changes a number inside `scope`.

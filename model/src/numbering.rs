@@ -21,17 +21,17 @@ impl Default for Numbering {
 /// Why digits are not an E.164 number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
-    /// The digits are a national number, and the organisation has no country.
+    /// The digits are a national number, but the organisation has no country.
     NoCountry,
-    /// The digits are no telephone number, or too few for one.
+    /// The digits are not a telephone number, or too few for one.
     NoNumber,
 }
 
 /// Returns the E.164 form, with its `+`, of digits dialled in an organisation.
 ///
 /// `+` and the international prefix introduce a country code; the national prefix introduces a number of the
-/// organisation's own country. Other digits are refused: if they were guessed to be a number, a mistyped
-/// extension would ring abroad.
+/// organisation's own country. Other digits are refused, unless the organisation has no national prefix or is
+/// in country 1: if they were guessed to be a number, a mistyped extension would ring abroad.
 ///
 /// # Errors
 /// [`NumberFault`].
@@ -59,7 +59,7 @@ pub fn normalise(numbering: &Numbering, dialled: &str) -> Result<String, NumberF
     }
 }
 
-/// Removes the separators that people and phone books put between digits (RFC 3966 §5.1.1).
+/// Removes the separators that people and phone books write between digits (RFC 3966 §5.1.1).
 pub fn without_separators(dialled: &str) -> String {
     dialled.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect()
 }
@@ -76,11 +76,11 @@ fn is_north_american(numbering: &Numbering, digits: &str) -> bool {
     numbering.country_code.as_deref() == Some("1") && digits.len() == 10 && !digits.starts_with(['0', '1'])
 }
 
-/// Most digits of an E.164 number (ITU-T E.164 §6).
+/// The most digits of an E.164 number (ITU-T E.164 §6).
 const DIGITS_MAX: usize = 15;
-/// Fewest digits of a subscriber's number, country code included; shorter ones are service codes.
+/// The fewest digits of a subscriber's number, country code included; shorter ones are service codes.
 const DIGITS_MIN: usize = 7;
-/// Fewest digits of a national number dialled without a prefix; only the length distinguishes it from an
+/// The fewest digits of a national number dialled without a prefix; only the length distinguishes it from an
 /// extension.
 const NATIONAL_LEN_MIN: usize = 7;
 

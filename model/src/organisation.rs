@@ -25,9 +25,9 @@ pub struct OrganisationRecord {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
-    /// Its credit; `None` is no limit.
+    /// Its credit; `None` means no limit.
     pub credit: Option<Amount>,
-    /// What its calls have used of the credit.
+    /// The credit used by its calls.
     pub spent: Amount,
     /// How its users write phone numbers.
     pub numbering: Numbering,
@@ -35,13 +35,13 @@ pub struct OrganisationRecord {
     pub max_outbound_calls: Option<u32>,
     /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
-    /// The URL requested for answered calls; empty means none.
+    /// The URL that is requested for answered calls; empty means none.
     pub call_info_url: String,
     /// Whether there is a secret for the call-info URL; never the secret.
     pub has_call_info_secret: bool,
     /// Whether there is a secret that signs the callbacks of requested calls; never the secret.
     pub has_callback_secret: bool,
-    /// Days that its recordings are kept; 0 means for ever.
+    /// Days that its recordings are kept; 0 means forever.
     pub recording_retention_days: u32,
     /// The language of its prompts.
     pub language: Language,
@@ -59,7 +59,7 @@ impl OrganisationRecord {
         Some(self.credit?.checked_sub(self.spent).unwrap_or(Amount::from_scaled(i64::MIN)))
     }
 
-    /// The organisation as a caller sees it; amounts are for callers with `billing:read`.
+    /// The organisation as a client sees it; amounts are for callers with `billing:read`.
     pub fn view(&self, billing: bool) -> OrganisationView<'_> {
         OrganisationView {
             id: self.id,
@@ -137,7 +137,7 @@ pub struct OrganisationView<'a> {
     updated_at: Timestamp,
 }
 
-/// An organisation to be created.
+/// An organisation to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOrganisation {
     /// See [`OrganisationRecord`].
@@ -156,7 +156,7 @@ pub struct NewOrganisation {
     pub max_call_seconds: Option<u32>,
     /// The call-info URL and its secret.
     pub call_info: Option<CallInfoTarget>,
-    /// The secret of callbacks; empty for none.
+    /// The secret of callbacks; empty means none.
     pub callback_secret: Secret,
     /// See [`OrganisationRecord`].
     pub recording_retention_days: u32,
@@ -197,7 +197,7 @@ pub struct OrganisationChange {
     pub recording_retention_days: Option<u32>,
     /// Another language.
     pub language: Option<Language>,
-    /// Whether star codes work from now on.
+    /// Whether star codes work.
     pub star_codes: Option<bool>,
 }
 
@@ -222,7 +222,7 @@ impl OrganisationChange {
     /// an unsigned request could not be verified, and a secret without a URL is a mistake.
     ///
     /// # Errors
-    /// The wrong field, and why.
+    /// The wrong field, with the reason.
     pub fn require_signed_call_info(&self, had_secret: bool, had_url: bool) -> Result<(), FieldProblem> {
         let url = self.call_info_url.as_ref().map(|url| !url.is_empty());
         let secret = self.call_info_secret.as_ref().map(|secret| !secret.0.is_empty());
@@ -290,17 +290,17 @@ impl OrganisationChange {
 
 /// The stored organisations.
 pub trait Organisations: Send + Sync {
-    /// The organisations that `scope` reaches, by name unless asked otherwise.
+    /// The organisations that `scope` reaches, by name unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<OrganisationRecord>>;
 
     /// One organisation.
     fn find(&self, organisation: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>>;
 
-    /// Creates an organisation. A conflict when another one has the name or the domain.
+    /// Creates an organisation. A conflict if another one has the name or the domain.
     fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord>;
 
-    /// Changes an organisation that `scope` reaches. A conflict when another one has the name or the domain,
-    /// and when phones have passwords for its current domain.
+    /// Changes an organisation that `scope` reaches. A conflict if another one has the name or the domain, or
+    /// if phones have passwords for its current domain.
     fn change(
         &self,
         scope: Scope,

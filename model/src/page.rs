@@ -44,7 +44,7 @@ impl<T> Page<T> {
         Self { items, total, limit, offset: cursor.given, next_cursor: Some(next) }
     }
 
-    /// The window of a list in memory, which is sorted by `key` in `order`; no two items have the same key.
+    /// The window of a list in memory that is sorted by `key` in `order`; all keys are distinct.
     pub fn of_sorted(
         sorted: Vec<T>,
         window: &Window,
@@ -98,7 +98,7 @@ impl<T> Page<T> {
     }
 }
 
-/// Compares sort values; values of other kinds than expected are equal, so that no item follows them.
+/// Compares sort values; values of unexpected kinds are equal, so that no item follows them.
 fn compare(own: &[KeyValue], other: &[KeyValue]) -> Ordering {
     let pairs = own.iter().zip(other).map(|pair| match pair {
         (KeyValue::Integer(own), KeyValue::Integer(other)) => own.cmp(other),
@@ -115,7 +115,7 @@ pub struct Window {
     pub limit: u32,
     /// Items to skip; 0 with a cursor.
     pub offset: u64,
-    /// Where it begins; `None` for a window by offset.
+    /// The start of the window; `None` for a window by offset.
     pub cursor: Option<Cursor>,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         Page::of_sorted(items.to_vec(), &window, order, |item| vec![KeyValue::Integer(*item)])
     }
 
-    /// Pages by cursor neither skip nor repeat an item while others appear before it and disappear.
+    /// Pages by cursor neither skip nor repeat an item while other items before it are added and removed.
     #[test]
     fn pages_by_cursor_go_on_where_the_last_one_ended() {
         let first = page(&[9, 7, 5, 3], Some(Cursor::default()), Order::Descending);

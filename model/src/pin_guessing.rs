@@ -35,18 +35,18 @@ pub struct PinGuessing {
     pub room_id: RoomId,
     /// The limit that was reached.
     pub limit: PinLimit,
-    /// The number of the last caller, as it was presented; left out when it was withheld.
+    /// The number that the last caller presented; left out if it was withheld.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub number: String,
-    /// The extension of the last caller, if it was one.
+    /// The extension of the last caller, if the caller was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
-    /// The trunk that the last call came by, if it came by one.
+    /// The trunk of the last call, if it came over one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trunk_id: Option<TrunkId>,
     /// The wrong PINs that reach it.
     pub failures: u32,
-    /// Within how many seconds they came.
+    /// The period in which they were entered, in seconds.
     pub window_seconds: u64,
     /// When it was reached.
     pub at: Timestamp,

@@ -1,4 +1,4 @@
-//! The future of every port: boxed, so that this crate stays free of a runtime.
+//! The future of every port: boxed, so that this crate does not depend on a runtime.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The ports: what the API and the switch need of stored resources.
+//! The ports through which the API and the switch use stored resources.
 //!
 //! Object-safe and asynchronous without a runtime: a port returns a [`PortFuture`].
 
@@ -27,8 +27,8 @@ pub trait CdrLog: Send + Sync {
     /// The totals of the records inside `scope` that match.
     fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals>;
 
-    /// The legs of the records inside `scope` that match, counted by verdict and by what `by` names; in no order. Legs
-    /// without a verdict are left out, and so are those of no trunk or extension where that is asked for.
+    /// The legs of the records inside `scope` that match, counted by verdict and by `by`; in no order. Legs without a
+    /// verdict are left out. So are legs without a trunk or extension if `by` is that.
     fn verdicts<'a>(
         &'a self,
         scope: Scope,
@@ -39,8 +39,8 @@ pub trait CdrLog: Send + Sync {
     /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`;
     /// from the first one, or from the one after `after`. Fewer than `limit` means that there are no more.
     ///
-    /// A reader that continues after its last record gets every record once, however long it takes: nothing
-    /// is locked between two chunks, and records never change.
+    /// A reader that continues after its last record gets every record once, however long it takes: no lock
+    /// is held between two chunks, and records never change.
     fn chunk<'a>(
         &'a self,
         scope: Scope,
@@ -51,7 +51,7 @@ pub trait CdrLog: Send + Sync {
     ) -> PortFuture<'a, Vec<Cdr>>;
 
     /// One record, of any organisation; the caller decides by [`Scope::covers`] whether it may be shown,
-    /// because "foreign" (403) and "none" (404) get different answers.
+    /// because "of another organisation" (403) and "unknown" (404) get different answers.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>>;
 }
 
@@ -78,7 +78,7 @@ pub struct ApiKey {
     pub secret_sha256: [u8; 32],
     /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// The networks it may be used from; empty for an older key, which is refused.
+    /// The networks from which it may be used; empty for an older key, which is refused.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
@@ -102,42 +102,43 @@ impl ApiKey {
     }
 }
 
-/// Where ended calls are stored.
+/// The store for ended calls.
 pub trait CdrSink: Send + Sync {
-    /// Stores records that are not there yet, each with its event and what it takes from its organisation's
-    /// credit, in one durable transaction.
+    /// Stores new records, each with its event and its deduction from the organisation's credit, in one
+    /// durable transaction.
     fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored>;
 }
 
-/// What storing records did.
+/// The result of storing records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// How many were not there yet.
+    /// The number of new records.
     pub new: usize,
-    /// What they took from credits, by organisation.
+    /// The deductions from credits, by organisation.
     pub drawn: Vec<Drawn>,
 }
 
-/// What is stored of many calls at once.
+/// The rows of many calls that are stored together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallRows<'a> {
-    /// Notifications of the switch, each of which becomes an event; they precede the records.
+    /// Notifications of the switch: each becomes an event or a change of a call request; they precede the
+    /// records.
     pub events: &'a [SwitchEvent],
     /// Records of ended calls.
     pub records: &'a [Cdr],
 }
 
-/// Where calls are stored.
+/// The store for calls.
 pub trait CallSink: Send + Sync {
-    /// Stores the event of each notification, and the records that are not there yet, each with its event, its
-    /// quality and what it takes from its organisation's credit, in one durable transaction.
+    /// Stores each notification, and the new records, each with its event, its quality and its deduction from
+    /// the organisation's credit, in one durable transaction.
     fn store_calls<'a>(&'a self, rows: CallRows<'a>) -> PortFuture<'a, Stored>;
 }
 
-/// Which URLs a tenant may have us ask.
+/// The rules for URLs that we request for tenants.
 pub trait OutgoingUrls: Send + Sync {
-    /// Checks that `url` may be saved: `https` on a public address. What is known only after resolving its
-    /// name is checked at the time of the request.
+    /// Checks that `url` may be saved: `https` on a public address. Checks that require its name to be
+    /// resolved are made at the time of the request.
     ///
     /// # Errors
     /// The rule that it breaks, a lower-case fragment.
@@ -146,10 +147,10 @@ pub trait OutgoingUrls: Send + Sync {
 
 /// Whether the engine can do its work, for `/readyz`.
 pub trait Readiness: Send + Sync {
-    /// Returns what is not ready, one fragment each; empty when everything is.
+    /// Returns the parts that are not ready, one fragment each; empty if all are.
     fn unready(&self) -> Vec<String>;
 
-    /// Returns what fails without stopping the engine, one fragment each: it does not make the engine
+    /// Returns the failures that do not stop the engine, one fragment each: they do not make the engine
     /// unready.
     fn degraded(&self) -> Vec<String> {
         Vec::new()

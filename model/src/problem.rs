@@ -1,6 +1,6 @@
-//! Errors that an API caller may get; only the API converts them to a status.
+//! Errors that a client of the API may get; only the API converts them to a status.
 
-/// A wrong field of a request and what is wrong with it.
+/// A wrong field of a request and its problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
     /// The field's name as the caller wrote it.
@@ -18,7 +18,7 @@ pub enum Problem {
         /// Seconds to wait.
         retry_after_s: u64,
     },
-    /// The state of things forbids it.
+    /// The current state does not allow the request.
     #[error("conflict: {0}")]
     Conflict(String),
     /// Outside the caller's scope or rights.
@@ -30,22 +30,22 @@ pub enum Problem {
     /// The request is wrong; every wrong field is named.
     #[error("invalid request")]
     InvalidRequest(Vec<FieldProblem>),
-    /// There is no such thing.
+    /// The resource does not exist.
     #[error("not found: {0}")]
     NotFound(String),
     /// The resource is not in the state that the request names (`If-Match`).
     #[error("precondition failed: {0}")]
     PreconditionFailed(String),
-    /// The database refuses the values, and will refuse them again; the text is for the log.
+    /// The database refuses the values, and would refuse them again; the text is for the log.
     #[error("refused: {0}")]
     Refused(String),
-    /// The request can be read but not carried out as it is; every wrong field is named.
+    /// The request can be read but not executed as it is; every wrong field is named.
     #[error("unprocessable request")]
     Unprocessable(Vec<FieldProblem>),
-    /// The database cannot do it now; the same request may be sent again. The text is for the log.
+    /// The database is temporarily unavailable; the same request may be sent again. The text is for the log.
     #[error("unavailable: {reason}")]
     Unavailable {
-        /// Why, for the log.
+        /// The reason, for the log.
         reason: String,
         /// Seconds to wait.
         retry_after_s: u64,

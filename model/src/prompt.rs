@@ -1,5 +1,5 @@
-//! The prompts that callers hear, by name, and the organisations' own versions; and the sounds that an organisation can
-//! play into a room, which are the prompts and sounds under names that it chooses.
+//! The prompts that callers hear, by name, and the organisations' own versions; also the sounds that an organisation
+//! can play into a room: the prompts, and sounds under names that it chooses.
 
 use std::fmt;
 
@@ -88,7 +88,7 @@ prompts! {
 }
 
 impl Prompt {
-    /// The longest file that an organisation may have for a prompt.
+    /// The longest file that an organisation may store for a prompt.
     pub const WAV_BYTES_MAX: usize = 4 * 1024 * 1024;
 }
 
@@ -122,7 +122,7 @@ pub struct OwnSound {
 }
 
 impl SoundName {
-    /// The sound of that name; `None` when no sound can have it.
+    /// The sound of that name; `None` if the name is not valid.
     pub fn from_name(name: &str) -> Option<Self> {
         OwnSound::from_name(name)
             .map(SoundName::Own)
@@ -131,14 +131,14 @@ impl SoundName {
 }
 
 impl OwnSound {
-    /// The longest text after `own-`.
+    /// The maximum length after `own-`.
     pub const LEN_MAX: usize = 32;
-    /// Sounds of its own that an organisation may have.
+    /// The most sounds of its own that an organisation may have.
     pub const COUNT_MAX: usize = 20;
     /// The beginning of every name.
     const PREFIX: &'static str = "own-";
 
-    /// The sound of that name; `None` when it is no such name.
+    /// The sound of that name; `None` if the name does not have this form.
     pub fn from_name(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(Self::PREFIX)?.as_bytes();
         let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
@@ -191,18 +191,18 @@ impl Serialize for SoundName {
 /// The sound of a prompt of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptRecord {
-    /// Which.
+    /// The prompt or sound.
     pub name: SoundName,
-    /// When the organisation's own was stored; `None` where the built-in one is played.
+    /// When the organisation's own version was stored; `None` if the built-in one is played.
     pub own_since: Option<Timestamp>,
-    /// How long it plays.
+    /// Its playing time.
     pub duration_ms: u64,
     /// Bytes of the file.
     pub bytes: u64,
 }
 
 impl PromptRecord {
-    /// The prompt as callers see it.
+    /// The prompt as clients see it.
     pub fn view(&self) -> PromptView {
         PromptView {
             name: self.name,
@@ -234,7 +234,8 @@ pub struct PromptView {
 
 /// The prompts that organisations use.
 pub trait Prompts: Send + Sync {
-    /// Every prompt, by name: the organisation's own or the built-in one; and the sounds that only it has.
+    /// Every prompt, by name: the organisation's own version or the built-in one; also the sounds that only
+    /// it has.
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
 
     /// Returns the WAV file of one sound.
@@ -243,11 +244,11 @@ pub trait Prompts: Send + Sync {
     /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no such sound.
     fn wav(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Vec<u8>>;
 
-    /// Makes a sound playable on this node at once; returns its duration in milliseconds, `None` when the organisation
-    /// has no such sound.
+    /// Makes a sound immediately playable on this node; returns its duration in milliseconds, `None` if the
+    /// organisation has no such sound.
     fn ready(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Option<u64>>;
 
-    /// Stores `wav` as the organisation's own; every node plays it within two seconds.
+    /// Stores `wav` as the organisation's own version; every node plays it within two seconds.
     ///
     /// # Errors
     /// [`InvalidRequest`](crate::problem::Problem::InvalidRequest) when it cannot be played,

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Whether an address is a public Internet address, which an organisation may name as a remote host.
 ///
 /// An IPv4-mapped IPv6 address counts as the IPv4 address. No other form with an embedded IPv4 address
-/// (compatible, NAT64, 6to4, Teredo) is public, because a translator on the path would forward to the
-/// embedded address, whatever it is.
+/// (compatible, NAT64, 6to4, Teredo) is public, because a translator on the path would forward to any
+/// embedded address.
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -43,7 +43,7 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
         || is_documentation(IpAddr::V4(v4)))
 }
 
-/// Only the global unicast space that IANA has assigned: an unknown range is not public.
+/// Only the global unicast space assigned by IANA: an unknown range is not public.
 fn is_public_v6(v6: Ipv6Addr) -> bool {
     let [first, second, ..] = v6.segments();
     let global_unicast = (first & 0xe000) == 0x2000;

@@ -75,8 +75,8 @@ impl MediaVerdict {
     ];
 
     /// Every verdict by severity, the worst first: first no audio at all, the cause before its effect; then
-    /// lost, late and otherwise damaged audio; then faults of the sender only; then what is no fault of the
-    /// audio.
+    /// lost, late and otherwise damaged audio; then faults of the sender only; then verdicts that are not
+    /// faults of the audio.
     pub const BY_SEVERITY: [MediaVerdict; 10] = [
         MediaVerdict::WrongAdvertisedAddress,
         MediaVerdict::NoInboundMedia,
@@ -125,8 +125,8 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// The figures as those of a called party; `None` if there is none: its leg was not judged, or it did not
-    /// answer.
+    /// The figures as those of a called party; `None` if its leg was not judged, or the call was not
+    /// answered.
     pub fn of_callee(self) -> Option<Self> {
         self.verdict.is_some_and(|verdict| verdict != MediaVerdict::Unanswered).then_some(self)
     }

@@ -17,15 +17,15 @@ pub trait RateBook<R: Rate>: Send + Sync {
 
     /// Adds a rate under its own id.
     ///
-    /// A `Conflict` when there is one with the same key and start, an `InvalidRequest` when the organisation
-    /// or the trunk does not exist.
+    /// A `Conflict` if a rate with the same key and start exists, an `InvalidRequest` if the organisation or
+    /// the trunk does not exist.
     fn create(&self, rate: R, now: Timestamp) -> PortFuture<'_, ()>;
 
     /// Replaces the rate with the id of `rate`; calls that have begun keep their prices. A `Conflict` as
-    /// above, a `NotFound` when there is no such rate.
+    /// above, a `NotFound` if the rate does not exist.
     fn replace(&self, rate: R, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Removes a rate; `false` when there is none.
+    /// Removes a rate; `false` if it does not exist.
     fn delete(&self, id: R::Id) -> PortFuture<'_, bool>;
 }
 

@@ -9,7 +9,7 @@ use crate::ids::{CallId, CostRateId, FxRateId, OrganisationId, SellRateId, Trunk
 use crate::money::{Amount, Currency};
 use crate::time::Timestamp;
 
-/// The steps in which seconds are charged: the first step in full, then each next step that has begun.
+/// The steps in which seconds are charged: the first step in full, then each started step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "[u32; 2]", into = "[u32; 2]")]
 pub struct Increments {
@@ -18,7 +18,7 @@ pub struct Increments {
 }
 
 impl Increments {
-    /// Per second: every second that has begun.
+    /// Per second: every started second.
     pub const SECONDS: Increments = Increments { first_s: 1, next_s: 1 };
     /// The longest step, in seconds: a day.
     pub const STEP_MAX_S: u32 = 86_400;
@@ -66,12 +66,13 @@ pub struct Price {
 }
 
 impl Price {
-    /// The highest price of a minute: far above any tariff, and low enough that the amount of ten years fits.
+    /// The highest price of a minute: far above any tariff, and low enough for the amount of a call of ten
+    /// years.
     pub const PER_MINUTE_MAX: Amount = Amount::from_scaled(10_000 * Amount::ONE.scaled());
 }
 
-/// The prefix of the numbers that a rate is for: `+` and digits for E.164 numbers, digits only for numbers
-/// that are sent as dialled. A single `+` means every E.164 number.
+/// The prefix of a rate's numbers: `+` and digits for E.164 numbers, digits only for numbers that are sent as
+/// dialled. A single `+` means every E.164 number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Prefix(String);
@@ -111,12 +112,12 @@ impl fmt::Display for Prefix {
 #[error("not the beginning of a number such as +44")]
 pub struct PrefixError;
 
-/// When a rate is in force.
+/// The period in which a rate is in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Validity {
-    /// From this instant on.
+    /// The start of the period.
     pub from: Timestamp,
-    /// Up to but not including this instant; `None` means without end.
+    /// The end of the period, exclusive; `None` means without end.
     pub to: Option<Timestamp>,
 }
 
@@ -132,28 +133,28 @@ impl Validity {
 pub struct SellRate {
     /// Primary key.
     pub id: SellRateId,
-    /// The organisation that pays it.
+    /// The organisation that pays the rate.
     pub organisation_id: OrganisationId,
-    /// The numbers it is for.
+    /// The prefix of its numbers.
     pub prefix: Prefix,
     /// The price.
     pub price: Price,
-    /// When it is in force.
+    /// The period in which it is in force.
     pub validity: Validity,
 }
 
-/// What the operator pays a carrier for calls to one prefix.
+/// The price that a carrier charges the operator for calls to one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostRate {
     /// Primary key.
     pub id: CostRateId,
     /// The carrier.
     pub trunk_id: TrunkId,
-    /// The numbers it is for.
+    /// The prefix of its numbers.
     pub prefix: Prefix,
     /// The price.
     pub price: Price,
-    /// When it is in force.
+    /// The period in which it is in force.
     pub validity: Validity,
 }
 
@@ -168,7 +169,7 @@ pub struct FxRate {
     pub to: Currency,
     /// One unit of `from` in `to`; above 0, at most [`FxRate::MAX`].
     pub rate: Amount,
-    /// Holds from this instant until the next one of the pair.
+    /// It holds from this instant until the next rate of the pair.
     pub from_time: Timestamp,
 }
 
@@ -177,7 +178,7 @@ impl FxRate {
     pub const MAX: Amount = Amount::from_scaled(10_000_000 * Amount::ONE.scaled());
 }
 
-/// A kind of rate that is stored in a book.
+/// A kind of rate.
 pub trait Rate: Clone + Send + Sync {
     /// The type of its id.
     type Id: Copy + Send + Sync;
@@ -195,7 +196,7 @@ impl Rate for FxRate {
     type Id = FxRateId;
 }
 
-/// A filter of rates: every given condition that the kind of rate has must hold.
+/// A filter of rates: every given condition that applies to the kind of rate must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateFilter {
     /// Converted from this currency.
@@ -215,11 +216,11 @@ pub struct RateFilter {
 pub struct RateSnapshot {
     /// Grows with every change of the stored rates.
     pub revision: i64,
-    /// What organisations pay.
+    /// The prices for organisations.
     pub sell: Vec<SellRate>,
-    /// What carriers charge.
+    /// The prices of carriers.
     pub cost: Vec<CostRate>,
-    /// Conversions.
+    /// The conversion rates.
     pub fx: Vec<FxRate>,
 }
 
@@ -230,16 +231,16 @@ pub struct Account {
     pub organisation_id: OrganisationId,
     /// The account's currency.
     pub currency: Currency,
-    /// The granted credit; `None` is no limit.
+    /// The granted credit; `None` means no limit.
     pub credit: Option<Amount>,
-    /// The total of all settled calls; only grows.
+    /// The total of all settled calls; it only grows.
     pub used: Amount,
-    /// The part of the total that was used before the credit was granted, which does not reduce it.
+    /// The part of the total that was used before the current credit was granted, and does not reduce it.
     pub used_before: Amount,
 }
 
 impl Account {
-    /// The remaining credit; below 0 if the limit was lowered below what is used; `None` without a limit.
+    /// The remaining credit; negative if the limit was lowered below the used amount; `None` without a limit.
     pub fn balance(&self) -> Option<Amount> {
         let left = i128::from(self.credit?.scaled()) + i128::from(self.used_before.scaled())
             - i128::from(self.used.scaled());
@@ -252,10 +253,10 @@ impl Account {
 pub struct Tariff {
     /// The organisation's price.
     pub sell: Price,
-    /// How the price is deducted from the organisation's credit; `None` when it has no account, or none that
-    /// `sell`'s currency can be converted to.
+    /// How the price is deducted from the organisation's credit; `None` if it has no account, or if there is
+    /// no conversion from the currency of `sell`.
     pub credit: Option<CreditRate>,
-    /// The carrier's price for the last attempt; `None` when there is no rate for the number.
+    /// The carrier's price for the last attempt; `None` if there is no rate for the number.
     pub cost: Option<Price>,
 }
 
@@ -272,18 +273,18 @@ pub struct CreditRate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Billing {
-    /// What the carrier charged; `None` when there was no charge, or it is unknown.
+    /// The carrier's charge; `None` if there was none, or if it is unknown.
     pub cost: Option<CarrierCharge>,
-    /// What is deducted from the organisation's credit for the call, once; not stored with the record.
+    /// The single deduction from the organisation's credit for the call; not stored with the record.
     pub credit: Option<CreditDraw>,
     /// The prices of a call that is not settled yet; not stored with the record.
     pub tariff: Option<Tariff>,
 }
 
-/// What a carrier charged for a call.
+/// The charge of a carrier for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierCharge {
-    /// The currency it charges in.
+    /// The carrier's currency.
     pub currency: Currency,
     /// The amount in that currency.
     pub amount: Amount,
@@ -296,16 +297,16 @@ pub struct CarrierCharge {
 pub struct CreditDraw {
     /// The currency of the credit.
     pub currency: Currency,
-    /// How much of it.
+    /// The amount.
     pub amount: Amount,
 }
 
-/// Calls whose deductions are now stored.
+/// Calls whose deductions are stored now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
     /// The organisation.
     pub organisation: OrganisationId,
-    /// The total used by the account, with these calls.
+    /// The total used of the account, including these calls.
     pub used: Amount,
     /// The calls, new or stored before.
     pub calls: Vec<CallId>,

@@ -66,16 +66,16 @@ pub trait Recordings: Send + Sync {
     /// Checks whether a recording of this organisation could be written now.
     ///
     /// # Errors
-    /// [`Conflict`](crate::problem::Problem::Conflict) with the cause: too little space, a directory that cannot be
-    /// written, or a recorder that takes no more.
+    /// [`Conflict`](crate::problem::Problem::Conflict) with the cause: too little space, a directory that is not
+    /// writable, or a recorder at its limit.
     fn require_writable(&self, organisation: OrganisationId) -> PortFuture<'_, ()>;
 
     /// Opens the complete recording of a session of a room.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is none, no such session or no such room,
-    /// [`Forbidden`](crate::problem::Problem::Forbidden) when the room is outside of `scope`,
-    /// [`Conflict`](crate::problem::Problem::Conflict) while it may still grow.
+    /// [`NotFound`](crate::problem::Problem::NotFound) if the recording, the session or the room does not
+    /// exist, [`Forbidden`](crate::problem::Problem::Forbidden) if the room is outside of `scope`,
+    /// [`Conflict`](crate::problem::Problem::Conflict) while the recording may still grow.
     fn open(
         &self,
         scope: Scope,

@@ -1,4 +1,4 @@
-//! Registrations of phones: what a reader is shown of them, and the port that returns them.
+//! Registrations of phones as readers see them, and the port that returns them.
 
 use std::net::SocketAddr;
 
@@ -64,36 +64,36 @@ pub struct RegistrationRecord {
     pub expires_at: Timestamp,
 }
 
-/// Which registrations; every given condition must hold.
+/// A query of registrations; every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistrationQuery {
-    /// Of this organisation.
+    /// Registrations of this organisation.
     pub organisation_id: Option<OrganisationId>,
-    /// Of this extension.
+    /// Registrations of this extension.
     pub extension_id: Option<ExtensionId>,
     /// The window.
     pub window: Window,
 }
 
-/// The bindings of an extension as they are kept over a restart.
+/// The bindings of an extension in the form that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptExtension {
     /// The extension.
     pub extension_id: ExtensionId,
     /// Its address of record.
     pub aor: String,
-    /// A digest of the credential with which the bindings were made.
+    /// A digest of the credential that created the bindings.
     pub credential: String,
-    /// The bindings; none when the last one was removed.
+    /// The bindings; empty if the last one was removed.
     pub bindings: Vec<KeptBinding>,
 }
 
-/// A binding as it is kept over a restart; only over UDP, because a connection ends with the process.
+/// A binding in the form that survives a restart; only over UDP, because a connection ends with the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBinding {
     /// The contact, as a URI.
     pub contact: String,
-    /// The number of our socket.
+    /// The index of our listening socket.
     pub listener: u32,
     /// The address from which it was registered.
     pub remote: SocketAddr,
@@ -108,7 +108,7 @@ pub struct KeptBinding {
     /// The `reg-id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reg_id: Option<u32>,
-    /// Whether the device has ICE.
+    /// Whether the device supports ICE.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ice: bool,
     /// The User-Agent.
@@ -118,9 +118,9 @@ pub struct KeptBinding {
     pub call_id: String,
     /// The CSeq of the last REGISTER.
     pub cseq: u32,
-    /// When it was refreshed last.
+    /// The time of the last refresh.
     pub registered_at: Timestamp,
-    /// When it ends.
+    /// The expiry time.
     pub expires_at: Timestamp,
 }
 

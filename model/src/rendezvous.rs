@@ -1,11 +1,11 @@
-//! Rendezvous hashing (Thaler and Ravishankar 1998): which of several nodes a key belongs to. When a node comes or goes, only
-//! its own keys move.
+//! Rendezvous hashing (Thaler and Ravishankar 1998): decides which of several nodes owns a key. When a node joins or
+//! leaves, only its own keys move.
 
 use uuid::Uuid;
 
 use crate::ids::NodeId;
 
-/// The home of a key: the node with the highest hash of itself and the key; `None` without nodes.
+/// The owner of a key: the node with the highest hash of itself and the key; `None` without nodes.
 pub fn home(nodes: impl Iterator<Item = NodeId>, key: Uuid) -> Option<NodeId> {
     nodes.max_by_key(|node| (mix(mix(SEED, node.0), key), *node))
 }
@@ -22,5 +22,5 @@ pub fn mix(hash: u64, id: Uuid) -> u64 {
     })
 }
 
-/// What the hash of ids begins with.
+/// The initial value of the hash of ids.
 pub const SEED: u64 = 0x5157_4c49_4d49_5453;

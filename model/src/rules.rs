@@ -1,6 +1,6 @@
 //! The rules for the fields of managed resources, in apply files and over HTTP.
 //!
-//! Each rule converts a text to its canonical form, or returns what it must be: a lower-case fragment that
+//! Each rule converts a text to its canonical form, or returns the required form: a lower-case fragment that
 //! never repeats the text, because that may be a secret.
 
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
 
-/// What a text must be.
+/// The form that a text must have, a lower-case fragment.
 pub type Rule = String;
 
 /// Checks a display name: not blank, on one line.
@@ -64,7 +64,7 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
     Err("must be a host name such as acme.test".to_owned())
 }
 
-/// Reads which source address the media of a leg must have.
+/// Reads the rule for the source address of a leg's media.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -100,12 +100,12 @@ pub fn video(text: &str) -> Result<Video, Rule> {
 /// Reads the language of prompts.
 ///
 /// # Errors
-/// Which languages there are.
+/// The valid languages.
 pub fn language(text: &str) -> Result<Language, Rule> {
     Language::from_name(text).ok_or_else(|| "must be de or en".to_owned())
 }
 
-/// Reads whether the media of a trunk is encrypted. No carrier is a browser.
+/// Reads whether the media of a trunk is encrypted. `webrtc` is refused, because no carrier is a browser.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -171,8 +171,8 @@ pub fn prefix(text: &str) -> Result<Prefix, Rule> {
     })
 }
 
-/// Checks a password that this engine verifies, of a phone or of a user. [`phone_password`] and
-/// [`user_password`] are the whole rule; this is the part that does not depend on the owner.
+/// Checks a password that this engine verifies, of a phone or of a user. This part does not depend on the
+/// owner; [`phone_password`] and [`user_password`] check the complete rule.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -231,7 +231,7 @@ pub fn trunk_password(text: &str) -> Result<String, Rule> {
 /// Checks the codecs that a phone may use, in order of preference, by the switch's names.
 ///
 /// # Errors
-/// Every rule that is broken, one text each.
+/// Every broken rule, one text each.
 pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, Vec<Rule>> {
     let (mut codecs, mut wrong): (Vec<String>, Vec<Rule>) = (Vec::new(), Vec::new());
     for name in names {
@@ -241,7 +241,8 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
             }
             Some(known) => codecs.push((*known).to_owned()),
             None => {
-                // A codec name is no secret, and the list may be long.
+                // Repeats the codec name, because it is not a secret, but shortens it, because the list may
+                // be long.
                 let name: String =
                     name.chars().filter(|c| !c.is_control()).take(CODEC_SHOWN_LEN_MAX).collect();
                 wrong.push(format!("\"{name}\" is none of {}", CODECS.join(", ")));
@@ -277,7 +278,7 @@ pub fn network(text: &str) -> Result<Network, Rule> {
     }
 }
 
-/// Checks where a trunk takes calls, in the form of [`TrunkAddress`].
+/// Checks the server address of a trunk, in the form of [`TrunkAddress`].
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -343,13 +344,13 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
     Err(format!("must be {} to {} digits in quotes", len.start(), len.end()))
 }
 
-/// The codecs that a list of an extension or a trunk can name. The switch encodes and decodes G722, L16, PCMA, PCMU and
-/// opus; the others are relayed between two parties that share them.
+/// The codecs allowed in the list of an extension or a trunk. The switch encodes and decodes G722, L16, PCMA, PCMU and
+/// opus; it relays the others between two parties that share them.
 pub const CODECS: [&str; 14] = [
     "AMR", "AMR-WB", "EVS", "G722", "G723", "G726-32", "G729", "GSM", "L16", "PCMA", "PCMU", "iLBC", "opus",
     "speex",
 ];
-/// The largest limit of simultaneous outbound calls of an organisation.
+/// The highest limit of simultaneous outbound calls of an organisation.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
 /// The range of limits for the duration of an answered call: a minute to a day.
 pub const CALL_SECONDS: RangeInclusive<i64> = 60..=86_400;
@@ -359,11 +360,11 @@ pub const RETENTION_DAYS_MAX: u32 = 36_500;
 pub const CURRENCY_DEFAULT: &str = "EUR";
 /// Characters of a name.
 pub const NAME_LEN_MAX: usize = 100;
-/// Networks that a list may name.
+/// The most networks in a list.
 pub const NETWORKS_MAX: usize = 64;
 /// The default priority of a trunk.
 pub const PRIORITY_DEFAULT: u16 = 10;
-/// Numbers that a trunk may send as dialled.
+/// The most numbers that a trunk may send as dialled.
 pub const SHORT_NUMBERS_MAX: usize = 64;
 
 const CODEC_SHOWN_LEN_MAX: usize = 32;

@@ -1,4 +1,4 @@
-//! The SIP messages of a call as they are kept with it: without credentials, and bounded.
+//! The SIP messages stored with a call: without credentials, and bounded.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ pub enum SipDirection {
 /// The kept messages of calls.
 pub trait SignallingLog: Send + Sync {
     /// Returns the messages of a call that the caller may see: those in memory on this node, or those in the database.
-    /// `None` when none were kept.
+    /// `None` if none were kept.
     ///
     /// # Errors
     /// [`Internal`](crate::problem::Problem::Internal) when the database fails.
@@ -85,7 +85,7 @@ pub trait SignallingLog: Send + Sync {
 }
 
 impl SipMessage {
-    /// What an arrow of a ladder is labelled with: `INVITE`, `200 OK (INVITE)`.
+    /// The label of an arrow in a ladder: `INVITE`, `200 OK (INVITE)`.
     pub fn label(&self) -> String {
         match self.status {
             None => self.method.clone(),
@@ -109,8 +109,8 @@ impl CallSignalling {
         remotes
     }
 
-    /// The messages as a text: a ladder with this node at the left and a column for each other host, as sngrep draws
-    /// it, then every message. Control characters are replaced, so that a terminal does not obey them.
+    /// The messages as a text: a ladder in the style of sngrep with this node at the left and a column for each
+    /// other host, then every message. Control characters are replaced, so that a terminal does not interpret them.
     pub fn to_text(&self) -> String {
         let remotes = self.remotes();
         let mut text = format!("{:<15} {:<10}", "", "here");
@@ -168,16 +168,16 @@ fn clock(at_us: i64) -> String {
     format!("{:02}:{:02}:{:02}.{micros:06}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Text that a terminal shows as it is: lines end with LF, and other control characters are replaced.
+/// Text that is safe to show in a terminal: lines end with LF, and other control characters are replaced.
 fn plain(text: &str) -> String {
     let shown =
         |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     text.replace("\r\n", "\n").chars().map(shown).collect()
 }
 
-/// Characters of a column.
+/// The width of a column in characters.
 const WIDTH: usize = 28;
-/// Hosts with a column of their own; further ones share the last.
+/// Hosts with a separate column; further ones share the last.
 const COLUMNS_MAX: usize = 6;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Notifications that the switch sends at once, in addition to its records: events, and changes of call requests.
+//! Notifications that the switch sends immediately, in addition to its records: events, and changes of call
+//! requests.
 
 use crate::call_prompt::PromptEnded;
 use crate::call_request::RequestChange;
@@ -30,7 +31,7 @@ pub enum SwitchEvent {
 }
 
 impl SwitchEvent {
-    /// Returns a new event with these data; `None` for a change that is no event.
+    /// Returns a new event with these data; `None` for a change of a call request.
     pub fn event(&self) -> Option<Event> {
         match self {
             SwitchEvent::Call(event) => Some(event.event()),

@@ -85,7 +85,7 @@ impl AgentKind {
 /// A new agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
-    /// The organisation it will belong to; team, extension and user must belong to the same one.
+    /// The owner; team, extension and user must belong to the same organisation.
     pub organisation_id: OrganisationId,
     /// See [`Agent`].
     pub team_id: Option<TeamId>,
@@ -116,13 +116,13 @@ pub struct AgentChange {
 
 /// The stored teams.
 pub trait Teams: Send + Sync {
-    /// The teams inside `scope`, by name unless asked otherwise.
+    /// The teams inside `scope`, by name unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Team>>;
 
     /// One team, of any organisation.
     fn find(&self, team: TeamId) -> PortFuture<'_, Option<Team>>;
 
-    /// Creates a team. A conflict when the organisation has one of that name.
+    /// Creates a team. A conflict if the organisation has a team of that name.
     fn create(&self, organisation: OrganisationId, name: String, now: Timestamp) -> PortFuture<'_, Team>;
 
     /// Renames a team inside `scope`.
@@ -134,7 +134,7 @@ pub trait Teams: Send + Sync {
 
 /// The stored agents.
 pub trait Agents: Send + Sync {
-    /// The agents inside `scope`, by name unless asked otherwise.
+    /// The agents inside `scope`, by name unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Agent>>;
 
     /// One agent, of any organisation.

@@ -41,7 +41,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(micros))
     }
 
-    /// This instant without the fraction of a millisecond, as it is written.
+    /// This instant in whole milliseconds, the precision of its text.
     #[must_use]
     pub const fn whole_millis(self) -> Self {
         Timestamp(self.0.saturating_sub(self.0.rem_euclid(1000)))
@@ -63,8 +63,8 @@ impl Timestamp {
         text.parse()
     }
 
-    /// The instant as headers write it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7); `None` outside the years
-    /// of the calendar.
+    /// The instant in the form of HTTP headers: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7); `None` outside
+    /// the years of the calendar.
     pub fn to_http_date(self) -> Option<String> {
         let format = format_description!(
             "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
@@ -104,20 +104,20 @@ impl fmt::Display for Timestamp {
         }
         match calendar(self.0) {
             Some(text) => f.write_str(&text),
-            // After the year 9999 there is no calendar form; the number still shows what was stored.
+            // After the year 9999 there is no calendar form; the number still shows the stored value.
             None => write!(f, "{}us", self.0),
         }
     }
 }
 
-/// An instant as it is always written; `None` outside the years of the calendar.
+/// The text of an instant; `None` outside the years of the calendar.
 fn calendar(us: i64) -> Option<String> {
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(us) * 1000).ok()?.format(format).ok()
 }
 
-/// The same for the years 0 to 9999, without an allocation: the report on a capture has a dozen for every
-/// call.
+/// The same for the years 0 to 9999, without an allocation: the report on a capture has a dozen instants for
+/// every call.
 fn frequent(us: i64) -> Option<[u8; 24]> {
     let instant = OffsetDateTime::from_unix_timestamp(us.div_euclid(1_000_000)).ok()?;
     let (year, month, day) = instant.to_calendar_date();

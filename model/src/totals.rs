@@ -7,7 +7,7 @@ use crate::money::{Currency, Total};
 /// The sums over the records that a filter selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CdrTotals {
-    /// For each currency, in the order of its code; records without one come last.
+    /// The sums for each currency, ordered by its code; records without one come last.
     pub by_currency: Vec<CurrencyTotals>,
 }
 
@@ -16,17 +16,17 @@ pub struct CdrTotals {
 pub struct CurrencyTotals {
     /// The currency of the amounts; `None` for old records without one.
     pub currency: Option<Currency>,
-    /// How many records.
+    /// The number of records.
     pub count: u64,
     /// Billed seconds.
     pub billsec: u64,
-    /// What customers pay.
+    /// The prices for customers.
     pub sell: Total,
-    /// What carriers charge, without the records whose charge was not converted.
+    /// The prices of carriers, without the records whose charge was not converted.
     pub cost: Total,
     /// `sell` minus `cost` of the records that `cost` includes.
     pub margin: Total,
-    /// How many records were left out of `cost` and `margin`.
+    /// The number of records left out of `cost` and `margin`.
     pub unconverted: u64,
 }
 

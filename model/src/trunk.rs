@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use crate::trunk_address::TrunkAddress;
 use crate::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop, TrunkInteropChange};
 
-/// A stored trunk; never its password.
+/// A stored trunk, without its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrunkRecord {
     /// Primary key.
@@ -25,7 +25,7 @@ pub struct TrunkRecord {
     pub organisation_id: Option<OrganisationId>,
     /// Unique name.
     pub name: String,
-    /// Where calls are sent; `None` means that it takes no calls.
+    /// The address to which calls are sent; `None` means that it takes no calls.
     pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
@@ -58,7 +58,7 @@ pub struct TrunkRecord {
 }
 
 impl TrunkRecord {
-    /// The trunk as callers see it.
+    /// The trunk as clients see it.
     pub fn view(&self) -> TrunkView<'_> {
         TrunkView {
             id: self.id,
@@ -169,7 +169,7 @@ pub struct TrunkView<'a> {
     updated_at: Timestamp,
 }
 
-/// A trunk to be created.
+/// A trunk to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTrunk {
     /// See [`TrunkRecord`].
@@ -219,7 +219,7 @@ pub struct TrunkChange {
     pub priority: Option<u16>,
     /// Another username.
     pub username: Option<String>,
-    /// Another password; empty is none.
+    /// Another password; empty means none.
     pub password: Option<Secret>,
     /// Another realm, or any.
     pub realm: Option<String>,
@@ -239,7 +239,7 @@ pub struct TrunkChange {
     pub interop: TrunkInteropChange,
 }
 
-/// Returns what is wrong with a trunk as a whole.
+/// Checks the combination of a trunk's settings.
 pub fn require_possible(register: bool, address: Option<&str>, username: &str) -> Result<(), FieldProblem> {
     if register && (address.is_none() || username.is_empty()) {
         return Err(FieldProblem {
@@ -250,9 +250,8 @@ pub fn require_possible(register: bool, address: Option<&str>, username: &str) -
     Ok(())
 }
 
-/// Returns what an organisation, other than the operator, may not set: addresses, by the names of their fields, to
-/// which calls and registrations would be sent outside the Internet, and networks outside the Internet, or too large
-/// ones, as the source of its calls.
+/// Returns the problems of settings that only an operator may make: server addresses that are not public, by the
+/// names of their fields, and networks of `accept_from` that are not public or too large.
 pub fn beyond_tenants<'a>(
     addresses: impl IntoIterator<Item = (String, &'a str)>,
     accept_from: &[Network],
@@ -279,7 +278,8 @@ pub fn beyond_tenants<'a>(
     problems
 }
 
-/// Returns what an organisation sets on a trunk and may not, with [`beyond_tenants`]; what `before` has is kept.
+/// Returns the settings of a trunk that an organisation may not make, by [`beyond_tenants`]; settings that
+/// `before` already has are allowed.
 pub fn beyond_owner(
     before: Option<&TrunkRecord>,
     address: Option<&str>,
@@ -302,8 +302,8 @@ fn servers<'a>(address: Option<&'a str>, interop: &'a TrunkInterop) -> Vec<(Stri
     address.into_iter().chain(backup).chain(proxy).collect()
 }
 
-/// What a trunk claims for its organisation: its carrier's names or public addresses, and the networks that
-/// calls come from. A carrier that identifies the switch by its address treats the calls of all trunks to it
+/// The claims of a trunk for its organisation: its carrier's names or public addresses, and the networks from
+/// which calls come. A carrier that identifies the switch by its address treats the calls of all trunks to it
 /// as calls of one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
@@ -315,7 +315,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Returns the claims of a trunk with that address, those other servers and those networks.
+    /// Returns the claims of a trunk with this address, its other servers and these networks.
     pub fn of(address: Option<&str>, interop: &TrunkInterop, accept_from: &[Network]) -> Self {
         let mut claims = Claims { hosts: Vec::new(), carriers: Vec::new(), networks: accept_from.to_vec() };
         for server in address.into_iter().chain(interop.other_servers()) {
@@ -332,7 +332,7 @@ impl Claims {
         claims
     }
 
-    /// Returns the field of this trunk that claims what `other` claims; `address` stands for every server.
+    /// Returns the field of this trunk whose claim conflicts with `other`; `address` stands for every server.
     pub fn clash(&self, other: &Claims) -> Option<&'static str> {
         let meet = |a: &Network, b: &Network| a.contains(b.address) || b.contains(a.address);
         let others = || other.networks.iter().chain(&other.carriers);
@@ -344,21 +344,23 @@ impl Claims {
     }
 }
 
-/// Whether an address may be a carrier's. Documentation addresses belong to no host.
+/// Whether an address may be a carrier's: public, or reserved for documentation, because such an address
+/// belongs to no host.
 pub fn may_be_a_peer(address: IpAddr) -> bool {
     is_public(address) || is_documentation(address)
 }
 
 /// The stored trunks.
 pub trait Trunks: Send + Sync {
-    /// The trunks inside `scope`, by name unless asked otherwise; shared ones belong to the operator.
+    /// The trunks inside `scope`, by name unless `listing` sets another sort; shared ones belong to the
+    /// operator.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<TrunkRecord>>;
 
     /// One trunk, of any organisation.
     fn find(&self, trunk: TrunkId) -> PortFuture<'_, Option<TrunkRecord>>;
 
-    /// Creates a trunk inside `scope`. A conflict when another one has the name, or when another
-    /// organisation's calls come from one of its networks.
+    /// Creates a trunk inside `scope`. A conflict if another one has the name, or if calls of another
+    /// organisation come from one of its networks.
     fn create(&self, scope: Scope, new: NewTrunk, now: Timestamp) -> PortFuture<'_, TrunkRecord>;
 
     /// Changes a trunk inside `scope`; the changed trunk must be inside as well.

@@ -9,23 +9,23 @@ use std::str::FromStr;
 pub struct TrunkAddress {
     /// A name or a numeric address, an IPv6 one without its brackets; names in lower case.
     pub host: String,
-    /// With a port, only the addresses of the name are looked up; without one its SRV records contain the
+    /// With a port, only the addresses of the name are looked up; without one, its SRV records contain the
     /// port (RFC 3263 §4.2).
     pub port: Option<u16>,
-    /// How calls are sent there. A name without a port and a transport leaves the choice to its owner.
+    /// The transport. If a name has no port and no transport, its owner chooses by DNS.
     pub transport: TrunkTransport,
 }
 
 /// How calls are sent to a trunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TrunkTransport {
-    /// As the NAPTR records of the name prefer (RFC 3263 §4.1); without them in datagrams.
+    /// According to the NAPTR records of the name (RFC 3263 §4.1); UDP if there are none.
     Preferred,
     /// Over a TCP connection.
     Tcp,
     /// Over a TLS connection to a server with a certificate for the host.
     Tls,
-    /// In datagrams.
+    /// Over UDP.
     #[default]
     Udp,
 }
@@ -33,7 +33,7 @@ pub enum TrunkTransport {
 /// Why a text is not a trunk address. Completes "the address …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrunkAddressError {
-    /// It does not have the form.
+    /// The text does not have the form.
     Form,
     /// An unknown transport.
     Transport,
@@ -45,7 +45,7 @@ impl TrunkAddress {
         self.host.parse().ok()
     }
 
-    /// The port of an address whose text and DNS records name none (RFC 3261 §19.1.2).
+    /// The port of an address if neither its text nor DNS records contain one (RFC 3261 §19.1.2).
     pub const fn default_port(&self) -> u16 {
         match self.transport {
             TrunkTransport::Tls => 5_061,
@@ -130,7 +130,7 @@ impl fmt::Display for TrunkAddressError {
 
 impl std::error::Error for TrunkAddressError {}
 
-/// A host name, or an IPv4 address; digits and dots that are not an address are neither.
+/// Whether the text is a host name or an IPv4 address; other texts of digits and dots are neither.
 fn is_name(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let label = |label: &str| {
@@ -143,7 +143,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label) && (!numeric || text.parse::<IpAddr>().is_ok())
 }
 
-/// Longest text that is read.
+/// The longest text that is accepted.
 const LEN_MAX: usize = 280;
 
 #[cfg(test)]

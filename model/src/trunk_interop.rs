@@ -1,17 +1,17 @@
-//! How a carrier differs from others: its servers, how it writes numbers, its domain, codecs and headers.
+//! Carrier-specific settings of a trunk: its servers, number formats, domain, codecs and headers.
 
 use crate::call::words;
 use crate::problem::FieldProblem;
 
-/// What a trunk sets for its carrier. The default sends and reads everything as a trunk without settings does.
+/// The carrier-specific settings of a trunk; the default is that of a trunk without such settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrunkInterop {
     /// Further servers of the carrier, tried in order after the address, in the form of
     /// [`TrunkAddress`](crate::trunk_address::TrunkAddress).
     pub backup_addresses: Vec<String>,
-    /// The server that every request is sent to, whatever the address is, in the same form.
+    /// The server to which every request is sent, whatever the address is, in the same form.
     pub outbound_proxy: Option<String>,
-    /// The domain in From and P-Asserted-Identity, and of our account; empty is the host of the address.
+    /// The domain in From and P-Asserted-Identity, and of our account; empty means the host of the address.
     pub from_domain: String,
     /// The digits of the country whose national numbers the carrier writes; empty if it writes none.
     pub country_code: String,
@@ -25,11 +25,12 @@ pub struct TrunkInterop {
     pub codecs: Vec<String>,
     /// Further headers of INVITEs to it, each written as `Name: value`.
     pub headers: Vec<String>,
-    /// Seconds after which a call that it only answered with 100 goes on to the next server or trunk.
+    /// Seconds after which a call that the carrier has answered only with 100 is sent to the next server or
+    /// trunk.
     pub progress_seconds: u32,
     /// The interval of OPTIONS to each of its addresses, in seconds; 0 sends none.
     pub qualify_seconds: u32,
-    /// Whether the carrier may transfer an extension that it talks to, by REFER to a number.
+    /// Whether the carrier may transfer an extension with which it talks, by REFER to a number.
     pub transfers: bool,
 }
 
@@ -77,7 +78,7 @@ pub struct TrunkInteropChange {
     pub progress_seconds: Option<u32>,
     /// Another interval of OPTIONS, or none.
     pub qualify_seconds: Option<u32>,
-    /// Whether the carrier may transfer from now on.
+    /// Whether the carrier may transfer.
     pub transfers: Option<bool>,
 }
 
@@ -143,7 +144,7 @@ impl TrunkInterop {
         }
     }
 
-    /// Returns the servers besides the address: the further ones, and the proxy.
+    /// Returns the servers besides the address: the backup servers and the proxy.
     pub fn other_servers(&self) -> impl Iterator<Item = &str> {
         self.backup_addresses.iter().chain(&self.outbound_proxy).map(String::as_str)
     }
@@ -156,7 +157,7 @@ impl TrunkInterop {
         self.wrong_together(address).into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Returns what is wrong between these settings and the address of the trunk.
+    /// Returns the problems of the combination of these settings and the trunk's address.
     pub fn wrong_together(&self, address: Option<&str>) -> Vec<FieldProblem> {
         let has_backup = !self.backup_addresses.is_empty();
         let has_proxy = self.outbound_proxy.is_some();
@@ -187,7 +188,7 @@ impl TrunkInterop {
     }
 }
 
-/// The default of that time.
+/// The default of `progress_seconds`.
 pub const PROGRESS_SECONDS_DEFAULT: u32 = 20;
 /// The default prefix of national numbers.
 pub const NATIONAL_PREFIX_DEFAULT: &str = "0";

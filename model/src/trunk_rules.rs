@@ -1,11 +1,11 @@
-//! The rules for the fields that describe how the carrier of a trunk differs, in apply files and over HTTP.
+//! The rules for the carrier-specific fields of a trunk, in apply files and over HTTP.
 
 use std::ops::RangeInclusive;
 
 use crate::rules::{self, CODECS, Rule};
 use crate::trunk_interop::{InboundNumbers, OutboundNumbers};
 
-/// Checks the domain in From; empty is none.
+/// Checks the domain in From; empty means none.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -13,7 +13,7 @@ pub fn from_domain(text: &str) -> Result<String, Rule> {
     if text.is_empty() { Ok(String::new()) } else { rules::sip_domain(text) }
 }
 
-/// Reads how numbers of a carrier are read.
+/// Reads the format of numbers from a carrier.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -21,7 +21,7 @@ pub fn inbound_numbers(text: &str) -> Result<InboundNumbers, Rule> {
     InboundNumbers::from_name(text).ok_or_else(|| one_of(&InboundNumbers::WORDS.map(|(word, _)| word)))
 }
 
-/// Reads how numbers are written to a carrier.
+/// Reads the format of numbers to a carrier.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -29,7 +29,8 @@ pub fn outbound_numbers(text: &str) -> Result<OutboundNumbers, Rule> {
     OutboundNumbers::from_name(text).ok_or_else(|| one_of(&OutboundNumbers::WORDS.map(|(word, _)| word)))
 }
 
-/// Returns a check of the codecs in a list, one after the other: each is known, and no codec comes twice.
+/// Returns a check for the codecs of a list, one after the other: each must be known, and none may be
+/// repeated.
 pub fn codec_of_list() -> impl FnMut(&str) -> Result<String, Rule> {
     let mut seen: Vec<String> = Vec::new();
     move |text| {
@@ -70,20 +71,21 @@ fn one_of(words: &[&str]) -> Rule {
     format!("must be one of {}", words.join(", "))
 }
 
-/// The range of the time in which a trunk must answer with more than 100.
+/// The range of the time within which a trunk must answer with more than 100.
 pub const PROGRESS_SECONDS: RangeInclusive<i64> = 5..=120;
-/// The range of the interval of OPTIONS; between 0 and [`QUALIFY_SECONDS_MIN`](crate::trunk_interop::QUALIFY_SECONDS_MIN) there is none.
+/// The range of the interval of OPTIONS; values between 0 and
+/// [`QUALIFY_SECONDS_MIN`](crate::trunk_interop::QUALIFY_SECONDS_MIN) are refused.
 pub const QUALIFY_SECONDS: RangeInclusive<i64> = 0..=3_600;
-/// Further servers of a trunk.
+/// The most backup servers of a trunk.
 pub const BACKUP_ADDRESSES_MAX: usize = 8;
-/// Codecs of a trunk.
+/// The most codecs of a trunk.
 pub const CODECS_MAX: usize = CODECS.len();
-/// Headers of a trunk.
+/// The most headers of a trunk.
 pub const HEADERS_MAX: usize = 16;
 
 const HEADER_NAME_LEN_MAX: usize = 64;
 const HEADER_VALUE_LEN_MAX: usize = 256;
-/// Headers that the switch writes, or that change how a peer treats a request.
+/// Headers that the switch writes itself, or that change how a peer treats a request.
 const SWITCH_HEADERS: [&str; 66] = [
     "Accept",
     "Accept-Contact",

@@ -52,12 +52,12 @@ impl User {
     }
 }
 
-/// A user, and which of the user's sessions are valid.
+/// A user, with the version of the user's valid sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user.
     pub user: User,
-    /// Sessions of another version have ended: it grows with a new password, a new role, and when the user is
+    /// Sessions of another version are not valid. It grows with a new password or role, and when the user is
     /// disabled.
     pub version: i64,
 }
@@ -65,17 +65,17 @@ pub struct Account {
 /// A new user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUser {
-    /// Whose it will be.
+    /// The owner.
     pub organisation_id: OrganisationId,
     /// Their team, of the same organisation.
     pub team_id: Option<TeamId>,
-    /// Not in use.
+    /// An address that is not in use.
     pub email: Email,
     /// The display name.
     pub name: String,
     /// Their role.
     pub role: Role,
-    /// Their password; generated when there is none.
+    /// The user's password; generated if there is none.
     pub password: Option<Secret>,
     /// Whether the user is disabled.
     pub disabled: bool,
@@ -102,10 +102,11 @@ pub struct UserChange {
 pub trait Accounts: Send + Sync {
     /// Returns the account with that address if the password is right and the account is not disabled.
     ///
-    /// Takes as long for an unknown address.
+    /// An unknown address takes the same time.
     fn log_in<'a>(&'a self, email: &'a str, password: &'a Secret) -> PortFuture<'a, Option<Account>>;
 
-    /// Returns the account of a session that was not ended explicitly; `None` also when it is disabled.
+    /// Returns the account of a session that was not ended explicitly; `None` also if the account is
+    /// disabled.
     fn session(&self, user: UserId, session: Uuid) -> PortFuture<'_, Option<Account>>;
 
     /// Ends one session, which would have expired at `expires_at`.
@@ -123,7 +124,7 @@ pub trait Accounts: Send + Sync {
 
 /// The stored users.
 pub trait Users: Send + Sync {
-    /// The users inside `scope`, by address unless asked otherwise.
+    /// The users inside `scope`, by address unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<User>>;
 
     /// One user, of any organisation.
@@ -168,7 +169,8 @@ impl Email {
 impl FromStr for Email {
     type Err = EmailError;
 
-    /// Accepts what mail servers deliver to: RFC 5321 §4.1.2 without quoted strings and address literals.
+    /// Accepts addresses that mail servers deliver to: RFC 5321 §4.1.2 without quoted strings and address
+    /// literals.
     fn from_str(text: &str) -> Result<Self, EmailError> {
         let (local, domain) = text.rsplit_once('@').ok_or(EmailError)?;
         let atom = |text: &str| {

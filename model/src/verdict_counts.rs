@@ -1,5 +1,5 @@
-//! How the legs of calls were judged, counted by what they have in common: the time, the trunk, the extension, the
-//! network or the User-Agent; and which of them are worse than the rest.
+//! Verdicts on the legs of calls, counted by a common property: the time, the trunk, the extension, the network or
+//! the User-Agent; and which groups are worse than the rest.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct VerdictCounts(BTreeMap<MediaVerdict, u64>);
 /// The legs of one group: those of callers and those of called parties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerdictGroup {
-    /// The instant with which the hour or day begins, the id of the trunk or extension, the network or the User-Agent.
+    /// The start of the hour or day, the id of the trunk or extension, the network or the User-Agent.
     pub value: String,
     /// The callers' legs.
     pub caller: VerdictCounts,
@@ -88,8 +88,8 @@ impl Share {
         (self.judged > 0).then(|| rounded(self.bad as f64 * 100.0 / self.judged as f64))
     }
 
-    /// How many standard errors the share of bad legs is above that of the rest: the two-proportion test with a pooled
-    /// share and Yates' correction of continuity. `None` if either is too small for it.
+    /// The number of standard errors by which the share of bad legs exceeds that of the rest: the two-proportion test
+    /// with a pooled share and Yates' continuity correction. `None` if either group is too small for it.
     fn z(self, rest: Share) -> Option<f64> {
         if self.judged < JUDGED_MIN || self.bad < BAD_MIN || rest.judged < JUDGED_MIN {
             return None;
@@ -102,8 +102,8 @@ impl Share {
     }
 }
 
-/// The groups as the API writes them: times in their order, all others the worst first. At most `limit` of
-/// them, for times the last ones.
+/// The groups as the API writes them: times in order, all others the worst first. At most `limit` of them;
+/// for times, the last ones.
 pub fn view(by: CountBy, groups: Vec<VerdictGroup>, limit: usize) -> VerdictCountsView {
     let all = groups.iter().map(VerdictGroup::share).fold(Share::default(), |all, group| Share {
         judged: all.judged + group.judged,
@@ -200,11 +200,11 @@ pub struct VerdictGroupView {
     pub callee: BTreeMap<&'static str, u64>,
 }
 
-/// Judged legs below which shares are not compared: three bad calls of three are no finding.
+/// Shares of fewer judged legs are not compared: three bad calls of three are not significant.
 const JUDGED_MIN: u64 = 20;
-/// The usual bound of the test: it assumes that counts are nearly normal.
+/// The usual minimum of the test, which assumes nearly normal counts.
 const BAD_MIN: u64 = 5;
-/// One-sided chance of 0.0005 for a group that is like the rest.
+/// The z value with a one-sided chance of 0.0005 for a group that is like the rest.
 const Z_MIN: f64 = 3.29;
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(worse(vec![group("a", 3, 3), group("b", 1_000, 20)]), [""; 0]);
         assert_eq!(worse(vec![group("a", 30, 4), group("b", 1_000, 20)]), [""; 0]);
         assert_eq!(worse(vec![group("a", 60, 30), group("b", 1_000, 20), group("c", 900, 17)]), ["a"]);
-        // Without others there is nothing to compare with; equal shares are not worse.
+        // Without other groups there is no comparison; equal shares are not worse.
         assert_eq!(worse(vec![group("a", 60, 30)]), [""; 0]);
         assert_eq!(worse(vec![group("a", 60, 30), group("b", 60, 30)]), [""; 0]);
         assert_eq!(worse(vec![group("a", 60, 60), group("b", 60, 60)]), [""; 0], "no deviation");

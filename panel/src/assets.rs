@@ -1,7 +1,7 @@
 //! The stylesheet, the modules and the icon of the pages, served as files.
 //!
-//! The version of the files is in the URLs of pages, so that a browser keeps a file until the engine is replaced. A
-//! module that another imports has no version in its URL, and is asked for each time.
+//! URLs in pages contain the version of the files, so that a browser keeps a file until the engine is replaced. A
+//! module that another module imports has no version in its URL, and is requested each time.
 
 use std::sync::OnceLock;
 
@@ -20,12 +20,12 @@ pub(crate) const FILES: [(&str, &str, &str); 5] = [
     ("zone.mjs", "text/javascript; charset=utf-8", include_str!("files/zone.mjs")),
 ];
 
-/// The address of a file.
+/// The URL of a file.
 pub(crate) fn address(name: &str) -> String {
     format!("/panel/{name}?v={}", version())
 }
 
-/// Answers a file.
+/// Sends a file.
 pub(crate) async fn file(Path(name): Path<String>, RawQuery(query): RawQuery) -> Response {
     let Some((_, kind, content)) = FILES.iter().find(|(known, ..)| *known == name) else {
         return StatusCode::NOT_FOUND.into_response();

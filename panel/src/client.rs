@@ -1,4 +1,4 @@
-//! Requests to the HTTP API within the process, in the name of the visitor.
+//! In-process requests to the HTTP API, on behalf of the visitor.
 
 use std::net::SocketAddr;
 
@@ -15,12 +15,12 @@ use tower::ServiceExt;
 use crate::failure::Failure;
 use crate::form::{Fields, query_value};
 
-/// The API, called as one client: with its address, and with its token when it has one.
+/// The API, called as one client: with its address, and with its token if it has one.
 #[derive(Clone)]
 pub(crate) struct Client {
     api: Router,
     peer: Option<SocketAddr>,
-    /// Headers that name the client, for the limits and the log of the API.
+    /// Headers that identify the client, for the limits and the log of the API.
     headers: HeaderMap,
     token: Option<String>,
 }
@@ -41,15 +41,15 @@ impl Client {
     /// `GET path`, below `/api/v1`.
     ///
     /// # Errors
-    /// What the API answers.
+    /// The failure that the API reports.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.send(Method::GET, path, None).await
     }
 
-    /// `GET path`; null for 404: there is none, or this process has no such part.
+    /// `GET path`; null for 404: the resource does not exist, or this process lacks that part.
     ///
     /// # Errors
-    /// What else the API answers.
+    /// Any other failure that the API reports.
     pub(crate) async fn find(&self, path: &str) -> Result<Value, Failure> {
         match self.get(path).await {
             Err(failure) if failure.status == StatusCode::NOT_FOUND => Ok(Value::Null),
@@ -57,10 +57,10 @@ impl Client {
         }
     }
 
-    /// What `/readyz` says of the engine.
+    /// The state of the engine, from `/readyz`.
     ///
     /// # Errors
-    /// Why it is not ready, or that this process has no engine.
+    /// Why the engine is not ready, or that this process has no engine.
     pub(crate) async fn readiness(&self) -> Result<Value, Failure> {
         let request = Request::builder().uri("/readyz").body(Body::empty());
         let request = request.map_err(|_| Failure::nothing_here())?;
@@ -68,10 +68,10 @@ impl Client {
         read(response.into_response()).await
     }
 
-    /// A page of a list, at the cursor in the visitor's query; an empty cursor asks for the first page.
+    /// A page of a list, at the cursor in the visitor's query; an empty cursor requests the first page.
     ///
     /// # Errors
-    /// What the API answers.
+    /// The failure that the API reports.
     pub(crate) async fn list(&self, path: &str, limit: u32, query: Option<&str>) -> Result<Value, Failure> {
         let cursor = query_value(Fields::of_query(query).get("cursor"));
         self.get(&format!("{path}?limit={limit}&cursor={cursor}")).await
@@ -80,7 +80,7 @@ impl Client {
     /// `method path`, below `/api/v1`, with a JSON body.
     ///
     /// # Errors
-    /// What the API answers.
+    /// The failure that the API reports.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -91,10 +91,10 @@ impl Client {
         self.answer(method, path, body).await
     }
 
-    /// `PUT path`, below `/api/v1`, with a WAV file. The API judges whether it is one.
+    /// `PUT path`, below `/api/v1`, with a WAV file. The API checks whether it is one.
     ///
     /// # Errors
-    /// What the API answers.
+    /// The failure that the API reports.
     pub(crate) async fn put_wav(&self, path: &str, wav: Vec<u8>) -> Result<Value, Failure> {
         self.answer(Method::PUT, path, Some(("audio/wav", Body::from(wav)))).await
     }
@@ -108,10 +108,11 @@ impl Client {
         read(self.request(method, path, body, &HeaderMap::new()).await?).await
     }
 
-    /// The answer to `GET path` as it is: a file, or a stream. `asked` are the headers of the visitor's request.
+    /// The answer to `GET path` unchanged: a file, or a stream. `asked` are the headers of the visitor's
+    /// request.
     ///
     /// # Errors
-    /// What the API answers.
+    /// The failure that the API reports.
     pub(crate) async fn pass(&self, path: &str, asked: &HeaderMap) -> Result<Response, Failure> {
         let response = self.request(Method::GET, path, None, asked).await?;
         let status = response.status();
@@ -148,7 +149,7 @@ impl Client {
             Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body),
             None => request.body(Body::empty()),
         };
-        // A token or an address that no request can contain.
+        // A token or an address with characters that a header cannot contain.
         let request =
             request.map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "the address is not valid"))?;
         let Ok(response) = self.api.clone().oneshot(request).await;
@@ -156,12 +157,12 @@ impl Client {
     }
 }
 
-/// Reads an answer of JSON.
+/// Reads a JSON answer.
 async fn read(response: Response) -> Result<Value, Failure> {
     let status = response.status();
     let bytes = to_bytes(response.into_body(), ANSWER_LEN_MAX).await;
     let bytes = bytes.map_err(|_| Failure::new(StatusCode::BAD_GATEWAY, "the answer was not complete"))?;
-    // An answer without a body has nothing to show.
+    // An answer without a body contains nothing to show.
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     if status.is_success() { Ok(body) } else { Err(Failure::of(status, &body)) }
 }

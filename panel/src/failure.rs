@@ -1,4 +1,4 @@
-//! What went wrong, as the API reports it.
+//! A failure as the API reports it.
 
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
-    /// What happened and what to do.
+    /// The problem, and what to do about it.
     pub(crate) message: String,
     /// The wrong fields: `(name, problem)`.
     pub(crate) fields: Vec<(String, String)>,
@@ -19,7 +19,7 @@ impl Failure {
         Self { status, message: message.into(), fields: Vec::new() }
     }
 
-    /// There is no such page.
+    /// The page does not exist.
     pub(crate) fn nothing_here() -> Self {
         Self::new(StatusCode::NOT_FOUND, "there is no page at this address")
     }
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The problem of a field; a problem within a list or an object belongs to its field.
+    /// The problem of a field; a problem inside a list or an object belongs to the list or object.
     pub(crate) fn of_field(&self, name: &str) -> Option<&str> {
         let belongs = |field: &str| {
             field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 
 use crate::failure::Failure;
 
-/// The fields of a form or a query, in their order.
+/// The fields of a form or a query, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
@@ -41,7 +41,7 @@ impl Fields {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value.as_str())
     }
 
-    /// Sets a field that has one value.
+    /// Sets a field to one value.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.remove(name);
         self.0.push((name.to_owned(), value.to_owned()));
@@ -52,13 +52,13 @@ impl Fields {
         self.0.retain(|(found, _)| found != name);
     }
 
-    /// The fields as a query, without those that are empty.
+    /// The fields as a query; empty ones are left out.
     pub(crate) fn to_query(&self) -> String {
         let filled = self.0.iter().filter(|(_, value)| !value.is_empty());
         form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish()
     }
 
-    /// The fields of these names only.
+    /// Only the fields with these names.
     #[must_use]
     pub(crate) fn only(&self, names: impl Fn(&str) -> bool) -> Self {
         Self(self.0.iter().filter(|(name, _)| names(name)).cloned().collect())
@@ -129,12 +129,12 @@ pub(crate) mod tests {
         let status = |read: Result<Fields, Failure>| read.unwrap_err().status.as_u16();
         assert_eq!(status(Fields::of_body(&HeaderMap::new(), Body::from("a=1")).await), 415);
         assert_eq!(status(Fields::of_body(&form(), Body::from("a".repeat(65 * 1024))).await), 413);
-        // A body that never comes; time is simulated.
+        // A body that never arrives; time is simulated.
         let never = Body::new(Never);
         assert_eq!(status(Fields::of_body(&form(), never).await), 408);
     }
 
-    /// A body of a client that sends nothing more.
+    /// A body from a client that stops sending.
     pub(crate) struct Never;
 
     impl axum::body::HttpBody for Never {

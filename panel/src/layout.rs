@@ -34,11 +34,11 @@ const SECTIONS: [(Section, &str, &str, &str); 8] = [
     (Section::Phones, "/phones", "Phones", "directory:read"),
     (Section::Trunks, "/trunks", "Trunks", "trunks:write"),
     (Section::Settings, "/settings", "Settings", "directory:read"),
-    // For operators alone.
+    // Only for operators.
     (Section::Nodes, "/nodes", "Nodes", "organisations:write"),
 ];
 
-/// A page of a user.
+/// A page for a user.
 pub(crate) fn page(
     me: &Me,
     section: Option<Section>,
@@ -77,7 +77,7 @@ pub(crate) fn form_token(me: &Me) -> Markup {
     html! { input type="hidden" name="csrf" value=(me.form_token); }
 }
 
-/// Why a form was refused: its own words, or a hint to the fields when each wrong one is shown.
+/// Why a form was refused: the failure's message, or a hint to the fields if each wrong one is shown.
 pub(crate) fn refusal(failure: &Failure, is_shown: impl Fn(&str) -> bool) -> Markup {
     let shown = |(field, _): &(String, String)| is_shown(field.split(['.', '[']).next().unwrap_or_default());
     let stands_beside = !failure.fields.is_empty() && failure.fields.iter().all(shown);
@@ -88,7 +88,7 @@ pub(crate) fn refusal(failure: &Failure, is_shown: impl Fn(&str) -> bool) -> Mar
     }
 }
 
-/// A secret that the API answers only this time; `list` is the page that follows.
+/// A secret that the API returns only in this answer; `list` is the page that follows.
 pub(crate) fn shown_once(name: &str, secret: &str, list: &str) -> Markup {
     html! {
         div class="done" role="status" {
@@ -99,7 +99,7 @@ pub(crate) fn shown_once(name: &str, secret: &str, list: &str) -> Markup {
     }
 }
 
-/// What went wrong.
+/// The message of a failure.
 pub(crate) fn failure(failure: &Failure) -> Markup {
     let title = match failure.status.as_u16() {
         403 => "Not permitted",

@@ -1,4 +1,4 @@
-//! The user that a page is for.
+//! The user for whom a page is made.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ pub(crate) struct Me {
     pub(crate) form_token: String,
     /// The id of the user's organisation.
     pub(crate) organisation_id: String,
-    /// The id of the extension of the user's agent; empty without one.
+    /// The id of the extension of the user's agent; empty if there is none.
     pub(crate) extension_id: String,
-    /// Whether the user is the operator's.
+    /// Whether the user is an operator.
     pub(crate) is_operator: bool,
-    /// Whether the user sees only the calls and rooms of a team; the stored rooms of an organisation are not among them.
+    /// Whether the user sees only the calls and rooms of a team; such a user does not see the stored rooms.
     pub(crate) is_of_team: bool,
     permissions: Vec<String>,
 }
@@ -36,7 +36,8 @@ impl Me {
         }
     }
 
-    /// Whether the user holds the permission. It decides what is shown; the API decides what is answered.
+    /// Whether the user holds the permission. The panel uses it to decide what to show; the API checks it
+    /// again.
     pub(crate) fn may(&self, permission: &str) -> bool {
         self.permissions.iter().any(|held| held == permission)
     }

@@ -23,7 +23,7 @@ use crate::pages::{
 };
 use crate::state::{Panel, PanelSettings};
 
-/// The pages at `/`, over the routes of the HTTP API; every other path is answered by the API.
+/// The pages at `/`, in front of the routes of the HTTP API; every other path is answered by the API.
 pub fn router(api: Router, settings: PanelSettings) -> Router {
     let panel = Panel { api, settings };
     pages()
@@ -79,7 +79,7 @@ fn pages() -> Router<Panel> {
         .route("/panel/{name}", get(assets::file))
 }
 
-/// Answers with the API, or with a page when a browser asks for what does not exist.
+/// Passes the request to the API. A browser that requests an unknown path gets a page instead.
 async fn elsewhere(State(panel): State<Panel>, request: Request) -> Response {
     let wants_page = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let wants_page = wants_page.is_some_and(|accept| accept.contains("text/html"));
@@ -116,6 +116,6 @@ fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
 }
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-/// Only the panel's own files are loaded and connected to, and nothing inline is executed.
+/// Only the panel's own files are loaded and only its own origin is contacted; nothing inline is executed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

@@ -1,4 +1,4 @@
-//! The session cookie, and the tokens that prove that a form is one of the panel's own.
+//! The session cookie, and the tokens that prove that a form comes from a page of the panel.
 //!
 //! The cookie contains the token of `POST /auth/login`: one login, one session and one revocation for the API and
 //! the panel.
@@ -8,7 +8,7 @@ use axum::http::header::COOKIE;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The cookies of the panel, as they are named on this connection.
+/// The cookies of the panel, with their names on this connection.
 ///
 /// Over TLS they have the prefix `__Host-` (RFC 6265bis §4.1.3.2), so that no other host of the domain can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Cookies {
         Self { secure: secure || forwarded }
     }
 
-    /// The token of the session; `None` without one, or with one that no header can contain.
+    /// The token of the session; `None` if there is none, or if no header can contain it.
     pub(crate) fn session(self, headers: &HeaderMap) -> Option<&str> {
         self.find(headers, SESSION)
     }
@@ -67,7 +67,7 @@ impl Cookies {
     }
 }
 
-/// The token that every form of a session sends: a hash of the session's own token, which no other site knows.
+/// The token in every form of a session: a hash of the session's own token, which no other site has.
 pub(crate) fn form_token(purpose: &str, secret: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(purpose.as_bytes());
@@ -76,13 +76,13 @@ pub(crate) fn form_token(purpose: &str, secret: &str) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether both tokens are the same, in a time that does not depend on where they differ.
+/// Compares both tokens in a time that does not depend on where they differ.
 pub(crate) fn is_same(sent: &str, expected: &str) -> bool {
     bool::from(sent.as_bytes().ct_eq(expected.as_bytes()))
 }
 
 const LOGIN: &str = "sidetone_login";
-/// How long a login form can be sent, in seconds.
+/// How long a login form stays valid, in seconds.
 const LOGIN_S: u32 = 3_600;
 const PREFIX: &str = "__Host-";
 const SESSION: &str = "sidetone_session";

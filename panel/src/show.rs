@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use sidetone_model::time::Timestamp;
 
-/// A text; empty when there is none.
+/// A text; empty if there is none.
 pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
@@ -34,7 +34,7 @@ pub(crate) fn named(names: &[&str]) -> Vec<(String, String)> {
     names.iter().map(|name| ((*name).to_owned(), words(name))).collect()
 }
 
-/// A message of the API as a sentence: with a capital letter and a full stop.
+/// A message of the API as a sentence with a capital letter and a full stop.
 pub(crate) fn sentence(message: &str) -> String {
     let mut letters = message.chars();
     let mut sentence: String =
@@ -62,7 +62,7 @@ pub(crate) fn duration(seconds: i64) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// A number as the API wrote it, with thousands grouped by a narrow space; a dash when there is none.
+/// A number as the API wrote it, with thousands grouped by a narrow space; a dash if there is none.
 pub(crate) fn figure(value: &Value) -> String {
     let Value::Number(number) = value else { return "–".to_owned() };
     let text = number.to_string();
@@ -88,7 +88,7 @@ pub(crate) fn percent(count: i64, total: i64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// An amount of money with its currency; a dash when there is none.
+/// An amount of money with its currency; a dash if there is none.
 pub(crate) fn money(amount: &Value, currency: &Value) -> String {
     match (amount.as_str(), currency.as_str()) {
         (Some(amount), Some(currency)) => format!("{amount} {currency}"),
@@ -97,7 +97,7 @@ pub(crate) fn money(amount: &Value, currency: &Value) -> String {
     }
 }
 
-/// The head of a table; `#` before a name aligns its column to the right, as numbers are.
+/// The head of a table; `#` before a name aligns its column to the right, for numbers.
 pub(crate) fn columns(names: &[&str]) -> Markup {
     html! {
         thead { tr { @for name in names {
@@ -108,7 +108,7 @@ pub(crate) fn columns(names: &[&str]) -> Markup {
     }
 }
 
-/// A duration in milliseconds with its unit; a dash when there is none.
+/// A duration in milliseconds with its unit; a dash if there is none.
 pub(crate) fn millis(value: &Value) -> String {
     if value.is_number() { format!("{} ms", figure(value)) } else { figure(value) }
 }

@@ -1,4 +1,4 @@
-//! What every page uses.
+//! The state that every page uses.
 
 use axum::Router;
 

@@ -15,12 +15,12 @@ use crate::session::is_same;
 use crate::state::Panel;
 use crate::visitor::{Visitor, is_own, not_own};
 
-/// A form with a WAV file that the user sent, and may store.
+/// A form with a WAV file, sent by a user who may store it.
 pub(crate) struct Upload {
     pub(crate) visitor: Visitor,
     /// The name of the prompt; empty when it was not entered.
     pub(crate) name: String,
-    /// The file; empty when none was chosen.
+    /// The file; empty if none was selected.
     pub(crate) wav: Vec<u8>,
 }
 
@@ -30,7 +30,8 @@ impl FromRequest<Panel> for Upload {
     async fn from_request(request: Request, panel: &Panel) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, panel).await?;
-        // Before the body: without the permission, a visitor makes this process keep no file.
+        // Checked before the body is read: no memory is used for the file of a visitor without the
+        // permission.
         if !is_own(&parts.headers) {
             return Err(visitor.failed(None, &not_own()));
         }
@@ -48,7 +49,7 @@ impl FromRequest<Panel> for Upload {
     }
 }
 
-/// What the form contains.
+/// The contents of the form.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     csrf: String,
@@ -59,7 +60,7 @@ struct Read {
 /// Reads the body of the form.
 ///
 /// # Errors
-/// 415 for another kind of body, 413 when it is too long, 408 when it does not arrive in time, 400 when it is not whole.
+/// 415 for another kind of body, 413 if it is too long, 408 if it does not arrive in time, 400 if it is incomplete.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Read, Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let Ok(boundary) = multer::parse_boundary(kind) else {
@@ -88,7 +89,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Read, Failure> {
     }
 }
 
-/// Reads the fields of the form; those that it does not have are left out.
+/// Reads the fields of the form; other fields are ignored.
 async fn fields(mut form: Multipart<'_>) -> Result<Read, multer::Error> {
     let mut read = Read::default();
     while let Some(field) = form.next_field().await? {
@@ -109,7 +110,7 @@ pub(crate) fn not_permitted() -> Failure {
 
 /// The permission to store a sound.
 pub(crate) const PERMISSION: &str = "conferences:write";
-/// The longest form: the longest file, and the other fields.
+/// The longest form: the longest file plus the other fields.
 const BODY_LEN_MAX: u64 = Prompt::WAV_BYTES_MAX as u64 + 16 * 1024;
 /// How long a form may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! The extractors of pages: a user with a session, and a form that the user sent from one of the panel's own pages.
+//! The extractors of pages: a user with a session, and a form sent from one of the panel's own pages.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{LOCATION, SET_COOKIE};
@@ -23,7 +23,7 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The page, or what went wrong instead.
+    /// The page, or the page of the failure.
     pub(crate) fn page(&self, section: Section, title: &str, body: Result<Markup, Failure>) -> Response {
         match body {
             Ok(body) => layout::page(&self.me, Some(section), StatusCode::OK, title, &body),
@@ -84,7 +84,7 @@ impl FromRequestParts<Panel> for Visitor {
     }
 }
 
-/// A form that the user sent.
+/// A form sent by the user.
 pub(crate) struct Change {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
@@ -107,18 +107,18 @@ impl FromRequest<Panel> for Change {
     }
 }
 
-/// The form is not one that a page of the session sent.
+/// The form was not made by a page of this session.
 pub(crate) fn not_own() -> Failure {
     let message = "this form is not of your session: open the page again and send it from there";
     Failure::new(StatusCode::FORBIDDEN, message)
 }
 
-/// Whether a page of this site sent the request, as far as the browser reports it.
+/// Whether a page of this site sent the request, according to the browser's headers.
 pub(crate) fn is_own(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin")
 }
 
-/// Sends the browser to another page, which it reads with `GET`.
+/// Redirects the browser to another page, which it reads with `GET`.
 pub(crate) fn see(address: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
 }
@@ -131,10 +131,10 @@ pub(crate) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-/// Sends the browser to the login.
+/// Redirects the browser to the login.
 ///
-/// A link on another site arrives without the cookie, because it is `SameSite=Strict`. A page that opens the same
-/// address again makes the request one of this site.
+/// A link on another site sends no cookie, because it is `SameSite=Strict`. A page that opens the same URL again
+/// makes the request same-site.
 fn asked_to_log_in(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
     let is_link = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
     if method == Method::GET && is_link {
@@ -162,5 +162,5 @@ fn login_address(method: &Method, uri: &Uri) -> String {
 
 /// The purpose of the token of forms.
 const FORM: &str = "sidetone panel form";
-/// The longest address that is returned to after the login.
+/// The longest URL to which the login returns.
 const NEXT_LEN_MAX: usize = 2_048;

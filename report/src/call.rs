@@ -47,7 +47,7 @@ fn direction(
     html.raw("</div>");
 }
 
-/// The party responsible, and what it should look at.
+/// The responsible party, and what it should check.
 fn who_acts(blame: Blame) -> &'static str {
     match blame {
         Blame::Network => "the operator of the network between the party and this node.",
@@ -56,8 +56,8 @@ fn who_acts(blame: Blame) -> &'static str {
     }
 }
 
-/// Writes the figures of both legs side by side, then each leg over time; nothing without legs. `until` is the end of the
-/// call, if known: audio that is missing at the end is drawn.
+/// Writes the figures of both legs side by side, then each leg over time; writes nothing without legs. `until` is the
+/// end of the call, if known; it is used to draw audio that is missing at the end.
 pub fn legs(html: &mut Html, quality: &CallQuality, until: Option<Timestamp>) {
     let named: Vec<(String, &LegQuality)> = quality.legs.iter().map(|leg| (name(leg), leg)).collect();
     if named.is_empty() {
@@ -71,20 +71,20 @@ pub fn legs(html: &mut Html, quality: &CallQuality, until: Option<Timestamp>) {
     html.raw("</div>");
 }
 
-/// What the file of a call contains.
+/// The contents of a call's file.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFile<'a> {
     /// The numbers of both parties.
     pub parties: (&'a str, &'a str),
-    /// What else is known of the call: labels and texts.
+    /// Further facts about the call: labels and texts.
     pub facts: &'a [(&'static str, String)],
-    /// When it ended, if it did.
+    /// The end time, if the call has ended.
     pub ended_at: Option<Timestamp>,
     /// The verdicts and the measurements.
     pub quality: &'a CallQuality,
     /// Its SIP messages.
     pub arrows: &'a [Arrow],
-    /// How many further messages were not kept.
+    /// The number of further messages that were not kept.
     pub more: u64,
 }
 
@@ -113,7 +113,7 @@ fn clock(at: Timestamp) -> String {
     whole.get(..19).unwrap_or(&whole).replace('T', " ")
 }
 
-/// Where the packets were measured.
+/// The place where the packets were measured.
 const MEASURED: &str =
     "Measured at the node that carried the call: loss and delay behind it are what the parties report.";
 
@@ -201,7 +201,7 @@ mod tests {
         assert!(!page.contains("Reference"));
     }
 
-    /// Numbers, sentences, devices and SIP are chosen by others.
+    /// Numbers, sentences, devices and SIP come from other parties.
     #[test]
     fn a_file_is_alone_and_runs_nothing_of_others() {
         let page = report(&quality());
@@ -221,7 +221,7 @@ mod tests {
         assert!(report(&quality).contains("not judged"));
     }
 
-    /// A timeline of many hours is drawn with bounded size.
+    /// A timeline of many hours is reduced to a bounded size.
     #[test]
     fn a_long_call_is_drawn_with_few_points() {
         let mut quality = quality();

@@ -10,7 +10,7 @@ type Figure = (&'static str, &'static str, &'static [&'static str]);
 
 /// Writes the main figures in a table with a column for each leg; a figure that no leg has is left out.
 pub(crate) fn compare(html: &mut Html, legs: &[(String, &LegQuality)]) {
-    // By the names of the API's structure: a figure may be one of several types.
+    // Looked up by the names of the API's structure, because a figure may have one of several types.
     let values: Vec<Value> =
         legs.iter().map(|(_, leg)| serde_json::to_value(leg).unwrap_or_default()).collect();
     html.raw(

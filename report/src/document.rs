@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::markup::Html;
 
-/// Begins a page; `measured` is the sentence on where its packets were measured.
+/// Begins a page; `measured` is the sentence that names the place of the measurement.
 pub fn begin(html: &mut Html, title: &str, measured: &'static str, rules_version: &str) {
     html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; ");

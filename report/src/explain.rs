@@ -4,7 +4,7 @@ use sidetone_model::media_quality::LegQuality;
 
 use crate::markup::Html;
 
-/// The explanation: the sentence, then who should act, when it was, and other remarks.
+/// The explanation: the sentence, then who should act, when it happened, and other remarks.
 pub fn explanation(html: &mut Html, quality: &LegQuality) {
     html.element("<p class=\"sentence\">", &quality.sentence, "</p><p class=\"who\">");
     if let Some(reason) = &quality.reason {

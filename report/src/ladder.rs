@@ -12,15 +12,15 @@ pub struct Arrow {
     pub at: Timestamp,
     /// The host that sent it.
     pub from: String,
-    /// The host that it was sent to.
+    /// The host that received it.
     pub to: String,
     /// `INVITE sip:2000@192.0.2.20` or `200 OK (INVITE)`.
     pub summary: String,
-    /// The media in its SDP, or its kind of body.
+    /// The media in its SDP, or its type of body.
     pub sdp: Option<String>,
 }
 
-/// Draws a ladder; nothing without messages. `more` is the number of messages that were not kept.
+/// Draws a ladder; draws nothing without messages. `more` is the number of messages that were not kept.
 pub fn ladder(html: &mut Html, messages: &[Arrow], more: u64) {
     let Some(first) = messages.first() else { return };
     let lanes = lanes(messages);
@@ -35,7 +35,7 @@ pub fn ladder(html: &mut Html, messages: &[Arrow], more: u64) {
             html.raw("</td></tr>");
         }
     } else {
-        // No wider than its parties need: each lane adds a column.
+        // No wider than its hosts need: each lane adds a column.
         html.raw(match lanes.len() {
             0..=2 => "<table class=\"ladder two\"><thead>",
             3 => "<table class=\"ladder three\"><thead>",
@@ -131,5 +131,5 @@ fn words(html: &mut Html, message: &Arrow) {
     }
 }
 
-/// More hosts than this are listed, because there is no space for arrows.
+/// If there are more hosts, the messages are listed, because there is no space for arrows.
 const LANES_MAX: usize = 4;

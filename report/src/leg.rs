@@ -1,4 +1,5 @@
-//! One leg of a call: its course over time, what came near, what the far end reports, and all its figures.
+//! One leg of a call: its values over time, the rules that nearly applied, the reports of the far end, and
+//! all its figures.
 
 use serde::Serialize;
 use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, QualityValue, RoundTrip};
@@ -46,7 +47,7 @@ pub(crate) fn leg(html: &mut Html, leg: &LegQuality, until: Option<Timestamp>) {
     html.raw("</details></section>");
 }
 
-/// What the far end reports of the packets that we sent.
+/// The figures that the far end reports for the packets that we sent.
 fn far_end(html: &mut Html, leg: &LegQuality) {
     #[derive(Serialize)]
     struct Reported<'a> {
@@ -68,7 +69,7 @@ fn far_end(html: &mut Html, leg: &LegQuality) {
     figures(html, &Reported { far_end: reports, round_trip: trip.as_ref() });
 }
 
-/// The limit of jitter that a rule compared with.
+/// The limit of jitter with which a rule compared.
 fn jitter_limit(leg: &LegQuality) -> Option<Hundredths> {
     let measures = leg.rules.iter().flat_map(|rule| &rule.measures);
     let jitter = measures.filter(|measure| measure.name == "jitter_ms");
@@ -81,5 +82,5 @@ fn jitter_limit(leg: &LegQuality) -> Option<Hundredths> {
         .next()
 }
 
-/// Points of a plot: as many as the width of a page shows.
+/// Points of a plot: as many as fit into the width of a page.
 const POINTS_MAX: usize = 600;

@@ -1,9 +1,9 @@
-//! The report of a call as HTML: what the verdict is, who should act, what was measured on both legs over time, which
-//! rules came near, and what the far end reports by RTCP. `sidetone analyze --format html` and the panel draw with it.
+//! The report of a call as HTML: the verdict, who should act, the measurements of both legs over time, the rules that
+//! nearly applied, and the far end's RTCP reports. `sidetone analyze --format html` and the panel use it.
 //!
 //! Pure: it reads the types of the model and writes text. A page ([`document`]) is one file without external requests.
-//! All text of calls is escaped ([`Html`]), and the page's own policy forbids every script and style except the two
-//! that it contains. What is particular to captures, such as tables of calls, is in `capture/src/report`.
+//! All text of calls is escaped ([`Html`]), and the page's own policy forbids every script and style except its own
+//! two. Code that only captures need, such as tables of calls, is in `capture/src/report`.
 
 mod call;
 mod compare;

@@ -25,7 +25,7 @@ impl Html {
         self.raw(open).text(text).raw(close)
     }
 
-    /// Adds markup that was made with another [`Html`].
+    /// Adds markup made by another [`Html`].
     pub fn made(&mut self, markup: &str) -> &mut Self {
         self.0.push_str(markup);
         self
@@ -48,8 +48,8 @@ impl Write for Escaper<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // HTML forbids them, and characters that change the text direction could make a number look
-                // different.
+                // HTML forbids control characters, and characters that change the text direction could make a
+                // number look different.
                 c if c.is_control() || BIDI.contains(&c) => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }
@@ -73,7 +73,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// A Call-ID, a name or a file may be of any length.
+/// A Call-ID, a name or a file may have any length.
 const SHOWN_MAX: usize = 160;
 
 #[cfg(test)]

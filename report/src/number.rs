@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 /// Digits in groups of three.
 pub fn grouped(number: u64) -> String {

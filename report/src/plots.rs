@@ -8,7 +8,7 @@ use crate::markup::Html;
 use crate::number::grouped;
 use crate::timeline::{Course, Point};
 
-/// Draws what happened over time: jitter, loss, intervals, lateness, and the level of the audio where it is known.
+/// Draws values over time: jitter, loss, intervals, lateness, and the audio level if known.
 pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
     html.raw("<div class=\"plots\">");
     let lost = |point: &Point| point.measured.then_some(i64::from(point.lost) * 100);
@@ -45,7 +45,7 @@ pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
     legend(html, course, has_limit);
 }
 
-/// Draws the level of the audio; what is quieter than the lower edge is drawn on it.
+/// Draws the audio level; lower values are drawn at the lower edge.
 fn level(html: &mut Html, course: &Course) {
     let level = |point: &Point| point.level.map(|level| (level.0 - LEVEL_BOTTOM).max(0));
     let plot = Plot {
@@ -83,16 +83,16 @@ pub struct Limits {
     pub late: Option<Hundredths>,
 }
 
-/// A CSS class, the name when there are several lines, and the value of a point in hundredths.
+/// A CSS class, the name if there are several lines, and the value of a point in hundredths.
 type Line<'a> = (&'static str, &'static str, &'a dyn Fn(&Point) -> Option<i64>);
 
 struct Plot<'a> {
     course: &'a Course,
     title: &'static str,
     unit: String,
-    /// The value at the upper edge, counted from the lower one.
+    /// The value at the upper edge, relative to the lower one.
     top: i64,
-    /// The value at the lower edge; those that are drawn count from it.
+    /// The value at the lower edge; drawn values are relative to it.
     bottom: i64,
     limit: Option<Hundredths>,
 }
@@ -151,7 +151,7 @@ impl Plot<'_> {
         html.raw("</svg></figure>");
     }
 
-    /// What the drawing shows, for those who do not see it.
+    /// A description of the drawing, for readers who cannot see it.
     fn in_words(&self, lines: &[Line<'_>]) -> String {
         let mut words = format!("{}, {}", self.title, self.unit);
         for (_, name, value) in lines {
@@ -170,7 +170,7 @@ impl Plot<'_> {
         words
     }
 
-    /// A value as it is shown.
+    /// A value in the form in which it is shown.
     fn number(&self, value: i64) -> String {
         let value = value + self.bottom;
         let sign = if value < 0 { "\u{2212}" } else { "" };
@@ -182,7 +182,7 @@ impl Plot<'_> {
         self.limit.filter(|limit| limit.0 <= self.top)
     }
 
-    /// Shades the points from the first to the last of a stretch.
+    /// Shades the points from the first to the last of a range.
     fn shade(&self, html: &mut Html, class: &'static str, (first, last): (usize, usize), name: &'static str) {
         let point_s = self.course.point_s;
         let (from, to) = (first as u64 * point_s, (last as u64 + 1) * point_s);
@@ -222,7 +222,7 @@ impl Plot<'_> {
         100 - value.clamp(0, self.top).saturating_mul(100) / self.top.max(1)
     }
 
-    /// The highest value of the last line, which is the plot's main one, and where it was reached.
+    /// The highest value of the last line, which is the plot's main one, and its time.
     fn peak(&self, lines: &[Line<'_>]) -> Option<(i64, u64)> {
         let (.., value) = lines.iter().find(|(class, ..)| *class != "area warn")?;
         let values = self.course.points.iter().map(value).zip(0_u64..);
@@ -233,7 +233,7 @@ impl Plot<'_> {
     }
 }
 
-/// A round value at or above everything that is drawn.
+/// A round value at or above every drawn value.
 fn top(course: &Course, lines: &[Line<'_>], limit: Option<Hundredths>, least: i64) -> i64 {
     let values = || lines.iter().flat_map(|(.., value)| course.points.iter().filter_map(value));
     let highest = values().max().unwrap_or(0).max(least);
@@ -251,7 +251,7 @@ fn top(course: &Course, lines: &[Line<'_>], limit: Option<Hundredths>, least: i6
     }
 }
 
-/// Hundredths without zeros at their end.
+/// Hundredths without trailing zeros.
 fn number(value: i64) -> String {
     let text = format!("{}.{:02}", value / 100, value % 100);
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -273,7 +273,7 @@ fn ticks(duration_s: u64) -> impl Iterator<Item = u64> {
         .filter(move |at| *at == 0 || *at * 20 <= duration_s * 19)
 }
 
-/// The lower edge of the plot of the level, in hundredths of dBov: below are rooms without noise, and digital silence.
+/// The lower edge of the level plot, in hundredths of dBov: noiseless rooms and digital silence are below it.
 const LEVEL_BOTTOM: i64 = -8_000;
 /// Below this packets count as silent.
 const SILENCE_DBOV: i64 = -6_000;

@@ -1,10 +1,10 @@
-//! What every rule of the verdict measured, and how close it came to applying.
+//! The measurement of every rule of the verdict, and how close the rule came to applying.
 
 use sidetone_model::media_quality::{RuleCheck, RuleMeasure, RuleOutcome};
 
 use crate::markup::Html;
 
-/// Writes the rules that pass `wanted` as a table; nothing if none does.
+/// Writes the rules that pass `wanted` as a table; writes nothing if none does.
 pub fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck) -> bool) {
     if !checks.iter().any(wanted) {
         return;
@@ -42,7 +42,7 @@ pub fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck) -> bo
     html.raw("</tbody></table></div>");
 }
 
-/// Writes the rules that also apply, and those that nearly do.
+/// Writes the rules that also apply, and those that nearly apply.
 pub fn remarks(html: &mut Html, checks: &[RuleCheck]) {
     let remarks: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
     if remarks.is_empty() {

@@ -15,9 +15,9 @@ pub(crate) struct Point {
     pub(crate) interval_max: Option<Hundredths>,
     pub(crate) lateness: Option<Hundredths>,
     pub(crate) level: Option<Hundredths>,
-    /// Whether there is a row for it.
+    /// Whether the interval has a row.
     pub(crate) measured: bool,
-    /// Whether packets were due and none came.
+    /// Whether packets were due but none arrived.
     pub(crate) silent: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// `timeline` in at most `points_max` points; peaks are kept, counts are added up.
+    /// Reduces `timeline` to at most `points_max` points; peaks are kept, counts are added up.
     ///
     /// The affected time may be after the last row, and so may the rest of a call whose packets stopped
     /// before its end, `until`: the plot must show audio that is missing at the end.
@@ -47,7 +47,7 @@ impl Course {
         let measured = timeline.seconds.len() as u64;
         let until_us = until.map_or(0, |until| until.as_micros() - timeline.begins_at.as_micros());
         let until_row = u64::try_from(until_us).unwrap_or(0) / 1_000_000 / step_s;
-        // The last packets of a call come a little before its end.
+        // The last packets of a call arrive a little before its end.
         let until_row = if until_row > measured + TAIL_ROWS { until_row } else { 0 };
         let rows = measured.max(last_row).max(until_row);
         if timeline.seconds.is_empty() {
@@ -81,7 +81,7 @@ impl Course {
         stretches
     }
 
-    /// Whether the level of the audio is known of any row.
+    /// Whether any row has the audio level.
     pub(crate) fn has_level(&self) -> bool {
         self.points.iter().any(|point| point.level.is_some())
     }
@@ -117,7 +117,7 @@ impl Point {
     }
 }
 
-/// This many rows after the last packet are not counted as missing audio.
+/// The number of rows after the last packet that do not count as missing audio.
 const TAIL_ROWS: u64 = 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Verdicts as chips in their colours.
+//! Verdicts as coloured chips.
 
 use sidetone_model::quality::MediaVerdict;
 
@@ -23,7 +23,7 @@ pub fn chip(html: &mut Html, verdict: &str) {
 /// Shown instead of a missing verdict.
 pub const NO_VERDICT: &str = "not judged";
 
-/// The colour of a verdict and its short name for people; `None` for a name that is no verdict.
+/// The colour of a verdict and its short name for people; `None` if the name is not a verdict.
 pub fn label(verdict: &str) -> Option<(&'static str, &'static str)> {
     Some(match verdict {
         "ok" => ("good", "ok"),

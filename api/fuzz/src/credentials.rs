@@ -1,4 +1,4 @@
-//! Tokens of sessions and texts of keys.
+//! Fuzz targets for session tokens and API key texts.
 
 use sidetone_model::access::Role;
 use sidetone_model::ids::{OrganisationId, UserId};
@@ -6,7 +6,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::user::{Account, User};
 use uuid::Uuid;
 
-/// The one token that is accepted is the one that was issued, to the last character; and it is what it was issued as.
+/// Only the issued token is accepted, byte for byte, and its claims are those it was issued with.
 pub fn jwt(data: &[u8]) {
     let token = String::from_utf8_lossy(data);
     let (key, account) = (super::token::TokenKey::new([7; 32]), account());
@@ -15,11 +15,11 @@ pub fn jwt(data: &[u8]) {
         assert_eq!(token, issued.text, "a forged token is accepted");
         assert!(session.fits(&account) && session.expires_at == issued.expires_at);
     }
-    // Another installation's key accepts neither.
+    // A key of another installation accepts neither token.
     let other = super::token::TokenKey::new([8; 32]);
     assert!(other.verify(&token, now()).is_none_or(|_| key.verify(&token, now()).is_none()));
     assert!(other.verify(&issued.text, now()).is_none());
-    // A real token with a piece of the input in it is a forged one.
+    // An issued token with input bytes inserted is forged.
     let at = data.first().map_or(0, |byte| usize::from(*byte) % (issued.text.len() + 1));
     if issued.text.is_char_boundary(at) {
         let changed = format!("{}{}{}", &issued.text[..at], token, &issued.text[at..]);
@@ -27,7 +27,8 @@ pub fn jwt(data: &[u8]) {
     }
 }
 
-/// What is read of a key lies in it, in this order, and is of letters and digits: it goes into a query and a hash.
+/// The parsed id and secret are parts of the text, in this order. Both are alphanumeric only, because they are
+/// used in a query and a hash.
 pub fn api_key(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Some((id, secret)) = super::key_form::parse(&text) else { return };

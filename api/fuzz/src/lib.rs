@@ -1,7 +1,7 @@
-//! What must hold for any credential of a request, as functions that panic when it does not.
+//! Properties that hold for any credential of a request, as functions that panic on a violation.
 //!
-//! libFuzzer calls them (`targets/`), and so does `api/tests/fuzz_targets.rs` on a stable compiler. The files that read
-//! the credentials are compiled in by their path: the face itself shows them to no other code.
+//! libFuzzer calls them (`targets/`), and so does `api/tests/fuzz_targets.rs` on a stable compiler. The source files of
+//! the parsers are compiled in by path, because the API crate does not export them.
 #![allow(dead_code, unreachable_pub, reason = "each of the two callers uses a part")]
 #![allow(
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Assigns work to the caller's organisation: what a request needs of the store, including its answer's body,
-//! counts against the share of that organisation.
+//! Assigns work to the caller's organisation: store access for a request, including its answer's body, counts
+//! against the share of that organisation.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -57,7 +57,7 @@ pub(crate) enum LoginRefusal {
     Wrong,
 }
 
-/// Why an API key or a session is refused.
+/// Why an API key or a session token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenRefusal {
     /// The key is not allowed from this address.
@@ -80,7 +80,7 @@ impl Attempts {
     /// checked, so that attempts sent at the same time are counted as well.
     ///
     /// # Errors
-    /// The seconds to wait when none is left.
+    /// The seconds to wait when no attempt is left.
     ///
     /// *Bounds*: beyond [`WINDOWS_LEN_MAX`] entries of a table those that end next are forgotten.
     pub(crate) fn take(&self, key: Key, now: Timestamp) -> Result<(), u64> {

@@ -89,7 +89,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// What the layer found out about the sender of a request; `None` outside of the layer.
+/// The result of the layer: the caller or the reason for refusal; `None` outside of the layer.
 pub(crate) fn identity(extensions: &Extensions) -> Option<Result<&Principal, &ApiError>> {
     extensions.get::<Identity>().map(|Identity(found)| found.as_ref().map(|admitted| &admitted.principal))
 }
@@ -129,8 +129,8 @@ impl<S: Sync> FromRequestParts<S> for Client {
     }
 }
 
-/// Authenticates the caller and counts the request against the caller's rate; every answer contains what is
-/// left.
+/// Authenticates the caller and counts the request against the caller's rate; every answer reports the
+/// remaining rate.
 ///
 /// An unauthenticated request counts against its address, so that guessing keys is slow and a stolen key used
 /// from elsewhere cannot use up its owner's rate. So does every login, with any token: having an account does
@@ -167,7 +167,7 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     response
 }
 
-/// Authenticates the caller of a request that another node passes on, which has counted it.
+/// Authenticates the caller of a request that another node forwards; that node has already counted it.
 async fn identify_at_peer(state: &ApiState, address: IpAddr, mut request: Request, next: Next) -> Response {
     let found = match bearer(request.headers()) {
         Ok(token) => admit(state, token, address, (state.clock)()).await,
@@ -179,7 +179,7 @@ async fn identify_at_peer(state: &ApiState, address: IpAddr, mut request: Reques
     next.run(request).await
 }
 
-/// Authenticates the token, and returns what is left of the caller's rate.
+/// Authenticates the token, and returns the remaining rate of the caller.
 ///
 /// A token is not looked up when the rate is used up: for a caller authenticated earlier that is the caller's
 /// own rate, for any other that of its address. An internal failure counts against no limit.
@@ -243,14 +243,15 @@ async fn admitted(
     outcome
 }
 
-/// Counts something that never became a request against the rate of its address, and returns what is left.
+/// Counts input that never became a request against the rate of its address, and writes the remaining rate to
+/// the headers.
 pub(crate) fn charge(state: &ApiState, peer: IpAddr, headers: &mut HeaderMap) {
     let now = (state.clock)();
     let bucket = Bucket::of_address(peer.to_canonical());
     state.limits.take(bucket, UNAUTHENTICATED_PER_MINUTE, 1, now).write(headers);
 }
 
-/// A lookup whose token may turn out to be wrong.
+/// A pending lookup of a token that may turn out to be wrong.
 struct Pending<'s> {
     state: &'s ApiState,
     bucket: Bucket,
@@ -262,7 +263,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// How long a token waits for its lookup while many others of its address are looked up.
+/// How long a token waits for its lookup while many others from its address are pending.
 const PLACE_PATIENCE: Duration = Duration::from_secs(2);
 const PLACE_RETRY_S: u64 = 1;
 /// Within `/api/v1`.

@@ -46,15 +46,15 @@ pub(super) async fn admit(
     })
 }
 
-/// The token that a request carries.
+/// The bearer token of the request.
 ///
 /// # Errors
-/// When there is none.
+/// 401 without a bearer token.
 pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
     token(headers).ok_or_else(|| ApiError::unauthenticated("send Authorization: Bearer <token>"))
 }
 
-/// The token of the only `Authorization` header; the scheme's name is case-insensitive.
+/// The token of the `Authorization` header, if there is exactly one; the scheme's name is case-insensitive.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;

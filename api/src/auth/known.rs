@@ -22,7 +22,7 @@ pub(crate) struct KnownTokens {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Token([u8; 32]);
 
-/// The owner of the token when it authenticated.
+/// The owner of the token at its last authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) who: Who,
@@ -42,12 +42,12 @@ impl Token {
 }
 
 impl KnownTokens {
-    /// Returns the owner of the token when it last authenticated.
+    /// Returns the owner of the token at its last authentication.
     pub(super) fn find(&self, token: Token) -> Option<Known> {
         self.table.lock().get(&token).copied()
     }
 
-    /// Records that it authenticated.
+    /// Records that the token authenticated.
     ///
     /// *Bounds*: beyond [`TOKENS_LEN_MAX`] the half that was not used for the longest time is forgotten.
     pub(super) fn note(&self, token: Token, who: Who, rate_per_minute: u32, now: Timestamp) {
@@ -61,7 +61,7 @@ impl KnownTokens {
         table.insert(token, Known { who, rate_per_minute, seen_at: now });
     }
 
-    /// Records that it no longer authenticates.
+    /// Records that the token no longer authenticates.
     pub(super) fn forget(&self, token: Token) {
         self.table.lock().remove(&token);
     }

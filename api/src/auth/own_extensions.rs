@@ -1,4 +1,4 @@
-//! The extensions that a caller takes calls on.
+//! The extensions on which a caller takes calls.
 
 use sidetone_model::access::{Principal, Scope, Who};
 use sidetone_model::ids::ExtensionId;
@@ -6,8 +6,8 @@ use sidetone_model::problem::Problem;
 
 use crate::state::ApiState;
 
-/// The extensions of a user who sees one team: such a user sees the live rooms that these are in. Empty for all other
-/// callers, for whom they make no difference.
+/// The extensions of a user who sees one team: such a user sees the live rooms that contain these extensions. Empty
+/// for all other callers, whose access does not depend on extensions.
 pub(crate) async fn own_extensions(
     principal: &Principal,
     state: &ApiState,

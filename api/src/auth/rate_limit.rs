@@ -1,7 +1,7 @@
 //! Rate limits: a fixed window of a minute per key, per user, and per address of unauthenticated clients.
 //!
-//! In a cluster the nodes count keys and users together ([`Peers::count_requests`]); this table has their last answer, and what
-//! this node has let through. Addresses are counted by each node for itself.
+//! In a cluster the nodes count keys and users together ([`Peers::count_requests`]). This table holds the last answer
+//! of the cluster and the number of requests that this node has admitted. Each node counts addresses by itself.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,7 +39,7 @@ impl Bucket {
         }
     }
 
-    /// The key or user that all nodes count together.
+    /// The key or user, if all nodes count it together.
     fn shared(self) -> Option<(Who, RateKind)> {
         match self {
             Bucket::Caller(who) => Some((who, RateKind::Requests)),
@@ -52,7 +52,7 @@ impl Bucket {
 /// The current windows.
 #[derive(Default)]
 pub(crate) struct RateLimits {
-    /// The nodes that count together; `None` for a node on its own.
+    /// The nodes that count together; `None` without a cluster.
     peers: Option<Arc<dyn Peers>>,
     table: Mutex<Table>,
     settled: Notify,
@@ -69,24 +69,24 @@ struct Table {
 struct Window {
     ends_at: Timestamp,
     used: u32,
-    /// Those of them that this node has let through.
+    /// The part of `used` that this node has admitted.
     own: u32,
     /// Requests that may still count: their senders are being authenticated.
     pending: u32,
 }
 
-/// The answer to a request of which it is not known yet whether it counts.
+/// The answer to a request that may still turn out not to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The allowance is used up.
     Full(Quota),
     /// It may proceed; end it with [`RateLimits::settle`] and this bucket.
     Taken(Bucket),
-    /// The rest of the allowance is pending; ask again when one of the pending requests is settled.
+    /// The rest of the allowance is pending; call again when a pending request is settled.
     Wait,
 }
 
-/// What is left of an allowance after a request.
+/// The state of an allowance after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quota {
     limit: u32,
@@ -96,7 +96,7 @@ pub(super) struct Quota {
 }
 
 impl RateLimits {
-    /// Limits that these nodes keep together, where there are any.
+    /// Rate limits; `peers` are the nodes that count together, if any.
     pub(crate) fn new(peers: Option<Arc<dyn Peers>>) -> Self {
         Self { peers, ..Self::default() }
     }
@@ -121,7 +121,7 @@ impl RateLimits {
                 Quota { limit, remaining, ends_at, retry_after_s }
             }
             Ok(RateTaken::Share(share)) => self.take_share(bucket, (limit, share), cost, now),
-            // The port does not fail.
+            // The port's implementation does not fail.
             Err(_) => self.take(bucket, limit, cost, now),
         }
     }
@@ -140,7 +140,7 @@ impl RateLimits {
         Quota { limit, remaining, ends_at: window.ends_at, retry_after_s }
     }
 
-    /// What this node has let through in its window, and the microseconds until it ends.
+    /// The requests that this node has admitted in its window, and the microseconds until the window ends.
     fn own(&self, bucket: Bucket, now: Timestamp) -> (u32, i64) {
         let table = self.table.lock();
         let window = table.windows.get(&bucket);
@@ -172,7 +172,7 @@ impl RateLimits {
 }
 
 impl RateLimits {
-    /// Returns what is left of an allowance, without taking from it.
+    /// Returns the state of an allowance, without taking from it.
     pub(super) fn look(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Quota {
         let mut quota = self.take(bucket, limit, 0, now);
         if quota.remaining == 0 {
@@ -246,7 +246,7 @@ impl Table {
 }
 
 impl Quota {
-    /// The seconds to wait if nothing was left.
+    /// The seconds to wait if the allowance was used up.
     pub(super) fn retry_after_s(&self) -> Option<u64> {
         self.retry_after_s
     }
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(limits.table.lock().windows.len(), 1);
     }
 
-    /// A cluster: what it answers, and what it was asked.
+    /// A cluster: its answer, and the requests that it received.
     struct Cluster(Mutex<(RateTaken, Vec<RateTake>)>);
 
     impl Peers for Cluster {
@@ -385,7 +385,7 @@ mod tests {
         cluster.0.lock().0 = RateTaken::Counted { allowed: false, remaining: 0, ends_in_us: 5_000_000 };
         assert_eq!(limits.take_shared(bucket, 6, 1, at(25_000)).await.retry_after_s, Some(5));
         assert_eq!(limits.look(bucket, 6, at(25_000)).retry_after_s, Some(5), "without a question");
-        // The others cannot be asked: two requests in a new window.
+        // The other nodes are not reachable: two requests in a new window.
         cluster.0.lock().0 = RateTaken::Share(2);
         let later = at(40_000);
         let mut taken = Vec::new();
@@ -393,7 +393,7 @@ mod tests {
             taken.push(limits.take_shared(bucket, 6, 1, later).await.retry_after_s);
         }
         assert_eq!(taken, [None, None, Some(60)]);
-        // Addresses are each node's own.
+        // Addresses are counted per node.
         let asked = cluster.0.lock().1.len();
         limits.take_shared(address(1), 6, 1, later).await;
         assert_eq!(cluster.0.lock().1.len(), asked);

@@ -1,4 +1,4 @@
-//! Whether the caller of an unending answer is still authenticated.
+//! Checks whether the caller of an unending answer is still authenticated.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::state::ApiState;
 
 /// The caller's credential, to be checked again.
 pub(crate) struct Standing {
-    /// Only `Authorization`.
+    /// Contains `Authorization` only.
     headers: HeaderMap,
     address: IpAddr,
     principal: Principal,
@@ -26,16 +26,16 @@ pub(crate) struct Standing {
 /// The result of checking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Still {
-    /// The caller may see what it could see at first.
+    /// The caller has the same access as at first.
     LetIn,
     /// The token has expired, or the caller has another role, other permissions or extensions.
     Refused,
-    /// It cannot be checked now.
+    /// The check failed; the result is not known.
     Unknown,
 }
 
 impl Standing {
-    /// Checks again, as for a new request, and whether the caller still has `extensions`; this counts against no rate.
+    /// Repeats the authentication, and checks that the caller still has `extensions`. It counts against no rate.
     pub(crate) async fn ask(&self, state: &ApiState, extensions: &[ExtensionId]) -> Still {
         let token = match bearer(&self.headers) {
             Ok(token) => token,

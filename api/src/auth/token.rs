@@ -1,8 +1,7 @@
 //! Panel sessions: a JWT (RFC 7519) signed with HS256 (RFC 7515, RFC 7518 §3.2).
 //!
-//! One header is issued and only that one is accepted, byte for byte. As nothing is read from it, a client
-//! cannot choose another algorithm or another key, and no critical extension can be overlooked (RFC 8725
-//! §3.1).
+//! Exactly one header is issued and accepted, byte for byte. As it is never parsed, a client cannot choose
+//! another algorithm or another key, and no critical extension can be overlooked (RFC 8725 §3.1).
 
 use std::fmt;
 
@@ -25,7 +24,7 @@ impl TokenKey {
     /// Bytes of a secret: as many as the hash has (RFC 7518 §3.2).
     pub const LEN: usize = 32;
 
-    /// The key of that secret, which must be random.
+    /// The signing key from `secret`, which must be random.
     pub fn new(secret: [u8; Self::LEN]) -> Self {
         Self(secret)
     }
@@ -55,8 +54,8 @@ impl TokenKey {
         }
     }
 
-    /// Returns the claims of `token`, if this installation signed it, for itself, and it has neither expired
-    /// nor begins in the future.
+    /// Returns the claims of `token` if this installation signed it as a session token, it has not expired,
+    /// and it does not begin in the future.
     pub(super) fn verify(&self, token: &str, now: Timestamp) -> Option<Session> {
         let (signed, signature) = token.rsplit_once('.')?;
         let claims = signed.strip_prefix(HEADER)?.strip_prefix('.')?;
@@ -97,9 +96,9 @@ impl fmt::Debug for TokenKey {
 
 /// An issued session.
 pub(crate) struct Token {
-    /// The token that the caller sends from now on.
+    /// The bearer token for the caller's next requests.
     pub(crate) text: String,
-    /// When it expires.
+    /// The expiry time.
     pub(crate) expires_at: Timestamp,
 }
 
@@ -110,7 +109,7 @@ pub(crate) struct Session {
     pub(crate) id: Uuid,
     /// The user.
     pub(crate) user: UserId,
-    /// When it expires.
+    /// The expiry time.
     pub(crate) expires_at: Timestamp,
     organisation: OrganisationId,
     role: Role,
@@ -187,7 +186,7 @@ mod tests {
         key().issue(&account(), Uuid::from_u128(3), at_ms(0))
     }
 
-    /// A token of these parts, correctly signed with the test's key.
+    /// A token of this header and these claims, correctly signed with the test's key.
     fn signed(header: &str, claims: &serde_json::Value) -> String {
         let text =
             format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims.to_string()));
@@ -248,7 +247,7 @@ mod tests {
         for header in headers {
             let token = signed(header, &claims());
             assert_eq!(key().verify(&token, at_ms(0)), None, "{header}");
-            // As sent by an attacker without the key.
+            // Forged by an attacker without the key.
             let (unsigned, _) = token.rsplit_once('.').unwrap();
             assert_eq!(key().verify(&format!("{unsigned}."), at_ms(0)), None, "{header}");
             assert_eq!(key().verify(unsigned, at_ms(0)), None, "{header}");

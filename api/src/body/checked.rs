@@ -1,4 +1,5 @@
-//! Bodies with values that the stored data judges: every wrong field is named, whatever kind of rule it breaks.
+//! Bodies with values that are checked against the stored data: every wrong field is reported, whichever kind
+//! of rule it breaks.
 
 use sidetone_model::field_check::{Checked, FieldCheck, StoredRule, ValueFault};
 use sidetone_model::ids::OrganisationId;
@@ -15,7 +16,7 @@ impl Body {
     /// Reads the body of a new resource, which belongs to the organisation in `organisation_id` or to the caller's.
     ///
     /// # Errors
-    /// Like [`Body::read`]; the problems include those that the stored data shows.
+    /// Like [`Body::read`]; the problems include those found in the stored data.
     pub(crate) async fn read_new<T>(
         self,
         caller: &Caller,
@@ -29,7 +30,7 @@ impl Body {
         fields.taken(taken)
     }
 
-    /// Reads the change of a resource that the caller may see, with its organisation and its id.
+    /// Reads a change to the resource `own` of `organisation`, which the caller may see.
     ///
     /// # Errors
     /// As [`Body::read_new`].
@@ -49,8 +50,8 @@ impl Body {
     }
 }
 
-/// The checks without those of organisations that the caller does not reach: such a request is refused later, and it is
-/// not looked up whether they exist.
+/// Removes checks of organisations that the caller does not reach: such a request is refused later, and the answer must
+/// not depend on whether they exist.
 fn within(caller: &Caller, checks: Vec<PlacedCheck>) -> Vec<PlacedCheck> {
     let reaches = |PlacedCheck { check, .. }: &PlacedCheck| {
         let named = (check.rule == StoredRule::Organisation).then(|| check.value.parse().ok()).flatten();
@@ -68,9 +69,10 @@ fn owner(caller: &Caller, fields: &Fields, checks: &[PlacedCheck]) -> Option<Org
     named.find_map(|check| check.value.parse().ok())
 }
 
-/// Adds the problems that the stored data shows.
+/// Adds the problems found in the stored data.
 ///
-/// A value that another resource has is a conflict: alone it is left to the operation, which answers 409 itself.
+/// A value that another resource has is a conflict. If that is the only kind of problem, the operation answers
+/// 409 itself.
 async fn judge(
     state: &ApiState,
     resource: Checked,
@@ -79,7 +81,7 @@ async fn judge(
 ) -> Result<(), ApiError> {
     let Some(port) = state.field_checks.as_deref() else { return Ok(()) };
     let is_wrong = fields.is_wrong();
-    // The operation itself names what is wrong with the only value.
+    // The operation itself reports the problem of a single value.
     if checks.is_empty() || (checks.len() == 1 && !is_wrong) {
         return Ok(());
     }

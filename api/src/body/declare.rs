@@ -1,5 +1,5 @@
-//! The fields of a body, each declared once: [`body!`](crate::body::body) makes of one declaration what a
-//! handler reads and what the document shows; the functions here are its readers.
+//! The fields of a body, each declared once: [`body!`](crate::body::body) generates the reader for the
+//! handler and the schema for the document from one declaration. The functions here are readers of fields.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,8 +13,8 @@ use crate::body::fields::Fields;
 ///
 /// Each field is `name: Type = reader`. The struct has the field with this type; the generated `read` fills it
 /// with `reader`; the document describes it by its comment, its type and its `#[schema(…)]`. A reader may use the
-/// values of the fields above it. Arguments after the name of the struct are arguments of `read`; `ignores`
-/// names the fields that the resource shows and no caller sets; `checks` reports what is wrong between fields,
+/// values of the fields above it. Arguments after the name of the struct are arguments of `read`; `ignores` names
+/// the fields that the resource shows and no caller sets; `checks` reports problems that concern several fields,
 /// each of them an `Option` there.
 macro_rules! body {
     (
@@ -32,7 +32,7 @@ macro_rules! body {
         }
 
         impl $body {
-            /// Reads the declared fields; `None` when one that is required is missing or wrong.
+            /// Reads the declared fields; `None` when a required field is missing or any field is wrong.
             pub(crate) fn read(
                 fields: &mut $crate::body::Fields
                 $($(, $argument: $given)+)?
@@ -61,32 +61,32 @@ pub(crate) fn field<T>(
     read(fields, name)
 }
 
-/// Reports what is wrong between fields.
+/// Reports problems that concern several fields.
 pub(crate) fn check(check: impl FnOnce(&mut Fields), fields: &mut Fields) {
     check(fields);
 }
 
-/// A field that must be there.
+/// A required field.
 pub(crate) fn required<T>(read: impl Read<T>) -> impl Read<T> {
     move |fields: &mut Fields, name| fields.required(name, read)
 }
 
-/// A field that may be left out.
+/// An optional field.
 pub(crate) fn optional<T>(read: impl Read<T>) -> impl Read<Option<T>> {
     move |fields: &mut Fields, name| Some(read(fields, name))
 }
 
-/// A field that may be left out, or null: `Some(None)`.
+/// An optional field that may be null: `Some(None)`.
 pub(crate) fn nullable<T>(read: impl Read<T>) -> impl Read<Option<Option<T>>> {
     move |fields: &mut Fields, name| Some(fields.or_null(name, read))
 }
 
-/// A field that may be left out; null means the same.
+/// An optional field; null means the same as no field.
 pub(crate) fn null_or<T>(read: impl Read<T>) -> impl Read<Option<T>> {
     move |fields: &mut Fields, name| Some(fields.or_null(name, read).flatten())
 }
 
-/// A value that `read` reads and the stored data judges by `rule`.
+/// A value read by `read`, then checked against the stored data by `rule`.
 pub(crate) fn checked<T: ToString>(rule: StoredRule, read: impl Read<T>) -> impl Read<T> {
     move |fields: &mut Fields, name| {
         let value = read(fields, name)?;
@@ -146,7 +146,7 @@ pub(crate) fn items<T>(
     move |fields: &mut Fields, name| fields.items(name, count, take)
 }
 
-/// The fields of another declaration, beside the others.
+/// The fields of another declaration, at the same level.
 pub(crate) fn beside<T>(take: impl FnOnce(&mut Fields) -> Option<T>) -> impl Read<T> {
     move |fields: &mut Fields, _| take(fields)
 }

@@ -15,7 +15,7 @@ use crate::state::ApiState;
 /// The body of a request, not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// The bytes, or why there are none.
+    /// The bytes, or the reason why they were not received.
     received: Result<Bytes, ApiError>,
     strict: bool,
 }
@@ -24,7 +24,7 @@ impl Body {
     /// Parses the body with a reader that reports all problems itself.
     ///
     /// # Errors
-    /// 413 and 415 for what is not JSON of an allowed size; `invalid_request` for the rest.
+    /// 413 and 415 if the body is not JSON of an allowed size; `invalid_request` for all other problems.
     pub(crate) fn parse<T>(
         self,
         read: impl FnOnce(&[u8]) -> Result<T, Vec<FieldProblem>>,
@@ -35,18 +35,18 @@ impl Body {
     /// Reads the body, a JSON object, with `take`.
     ///
     /// # Errors
-    /// 413 and 415 for what is not JSON of an allowed size; `invalid_request` with every other problem,
+    /// 413 and 415 if the body is not JSON of an allowed size; `invalid_request` with every other problem,
     /// including fields that `take` did not read.
     pub(crate) fn read<T>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
         let (fields, taken) = self.fields(take)?;
         fields.taken(taken)
     }
 
-    /// Like [`Body::read`], before the problems are reported, so that others can be added; the texts and numbers of `names`
-    /// are kept.
+    /// Like [`Body::read`], but the problems are not reported yet, so that the caller can add others. Keeps the texts
+    /// and numbers of `names`.
     ///
     /// # Errors
-    /// What is wrong with the body as a whole.
+    /// The problem of the body itself: its size, media type or JSON.
     pub(crate) fn read_open<T, const N: usize>(
         self,
         names: [&'static str; N],
@@ -61,7 +61,7 @@ impl Body {
         Ok(OpenBody { fields, taken, texts })
     }
 
-    /// Reads the body with `take`, whose problems are not reported yet.
+    /// Reads the body with `take` and does not report its problems yet.
     pub(super) fn fields<T>(
         self,
         take: impl FnOnce(&mut Fields) -> Option<T>,
@@ -74,7 +74,7 @@ impl Body {
     }
 }
 
-/// A body that was read; more problems may be added.
+/// A body that was read; further problems can be added.
 #[derive(Debug)]
 pub(crate) struct OpenBody<T, const N: usize> {
     fields: Fields,
@@ -93,7 +93,7 @@ impl<T, const N: usize> OpenBody<T, N> {
         self.fields.has(name)
     }
 
-    /// The texts of the named fields that are right in themselves.
+    /// The texts of the named fields that have no problem of their own.
     pub(crate) fn texts(&self) -> [Option<String>; N] {
         self.texts.clone()
     }
@@ -105,18 +105,18 @@ impl<T, const N: usize> OpenBody<T, N> {
         }
     }
 
-    /// Returns what was read, unless one of these problems, which only the stored data or the live calls show, is to be named
-    /// beside those that the body has in itself.
+    /// Returns the value, unless `problems` or the body's own problems are to be reported. `problems` are those that
+    /// only the stored data or the live calls show.
     ///
     /// # Errors
-    /// `invalid_request` with every problem of the body; `unprocessable` if there are others beside them.
+    /// `invalid_request` with every problem of the body; `unprocessable` if `problems` is not empty.
     pub(crate) fn refuse_beside(mut self, problems: Vec<FieldProblem>) -> Result<T, ApiError> {
         let has_more = !problems.is_empty();
         self.refuse(problems);
         self.finish().map_err(|error| if has_more { error.of_placement() } else { error })
     }
 
-    /// Returns what was read.
+    /// Returns the value.
     ///
     /// # Errors
     /// `invalid_request` with every problem, in the order of the request.
@@ -141,7 +141,7 @@ impl FromRequest<ApiState> for Body {
     }
 }
 
-/// The body of a request that needs none: empty, or an empty object.
+/// The body of a request that has no fields: empty, or an empty object.
 #[derive(Debug)]
 pub(crate) struct NoBody(Option<Body>);
 
@@ -154,7 +154,7 @@ impl NoBody {
         self.0.map_or(Ok(()), |body| body.read(|_| Some(())))
     }
 
-    /// Returns the body, an empty object in place of none.
+    /// Returns the body, or an empty object if there is none.
     pub(crate) fn or_empty(self) -> Body {
         self.0.unwrap_or_else(|| Body { received: Ok(Bytes::from_static(b"{}")), strict: true })
     }
@@ -176,7 +176,7 @@ impl FromRequest<ApiState> for NoBody {
     }
 }
 
-/// Why a body was not received.
+/// Converts a failure to receive the body.
 fn unread(rejection: impl IntoResponse) -> ApiError {
     if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
         ApiError::payload_too_large()
@@ -185,7 +185,7 @@ fn unread(rejection: impl IntoResponse) -> ApiError {
     }
 }
 
-/// Checks that the headers announce JSON in UTF-8; a `PATCH` may call it a merge patch (RFC 7396 §4).
+/// Checks that the headers declare JSON in UTF-8; a `PATCH` may declare a merge patch (RFC 7396 §4).
 fn kind(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
     if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes())) {

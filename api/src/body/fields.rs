@@ -29,7 +29,7 @@ pub(crate) struct Fields {
     /// The names that were read, in order.
     known: Vec<&'static str>,
     problems: Vec<Wrong>,
-    /// The values that only the stored data can judge.
+    /// The values to check against the stored data.
     checks: Vec<PlacedCheck>,
 }
 
@@ -78,7 +78,7 @@ impl Fields {
         self.refuse(name, "is required")
     }
 
-    /// Returns the value read of a required field; a wrong one was refused when it was read.
+    /// Returns the value of a required field that was already read; a wrong one was refused when it was read.
     pub(crate) fn require_given<T>(&mut self, name: &'static str, read: Option<T>) -> Option<T> {
         if read.is_none() && !self.has(name) {
             return self.refuse(name, "is required");
@@ -126,7 +126,7 @@ impl Fields {
         self.bounded(name, text, 0..=len_max)
     }
 
-    /// Reads a text that `parse` converts into a value, or into a problem: a lower-case fragment.
+    /// Reads a text with `parse`, which returns a value or a problem (a lower-case fragment).
     pub(crate) fn parsed<T, E: Display>(
         &mut self,
         name: &'static str,
@@ -188,7 +188,7 @@ impl Fields {
         }
     }
 
-    /// A hyphenated UUID, as any id.
+    /// A hyphenated UUID, the form of every id.
     pub(crate) fn uuid<T: From<Uuid>>(&mut self, name: &'static str) -> Option<T> {
         self.parsed(name, crate::page::uuid).map(T::from)
     }
@@ -296,7 +296,7 @@ impl Fields {
         }
     }
 
-    /// Whether the field of that name, or something in it, was refused.
+    /// Whether the field of that name, or a part of it, was refused.
     pub(crate) fn is_refused(&self, name: &str) -> bool {
         let path = self.path_of(name);
         let is_at_or_below = |field: &str| {
@@ -315,13 +315,13 @@ impl Fields {
         None
     }
 
-    /// Adds a check of a value that only the stored data can judge.
+    /// Adds a value to check against the stored data.
     pub(crate) fn check(&mut self, name: &str, rule: StoredRule, value: impl ToString) {
         let check = FieldCheck { field: self.path_of(name), rule, value: value.to_string() };
         self.checks.push(PlacedCheck { place: self.place_of(name), check });
     }
 
-    /// Takes the checks out, in the order in which the fields were read.
+    /// Takes out the checks, in the order in which the fields were read.
     pub(super) fn take_checks(&mut self) -> Vec<PlacedCheck> {
         std::mem::take(&mut self.checks)
     }
@@ -338,7 +338,7 @@ impl Fields {
         !self.problems.is_empty()
     }
 
-    /// Returns what a reader took.
+    /// Returns the value that a reader took.
     ///
     /// # Errors
     /// `invalid_request` with all problems.
@@ -346,7 +346,7 @@ impl Fields {
         let problems = self.finish();
         match taken {
             Some(taken) if problems.is_empty() => Ok(taken),
-            // A reader that fails without a problem is an internal error.
+            // A reader that fails without reporting a problem is an internal error.
             None if problems.is_empty() => Err(ApiError::internal()),
             _ => Err(ApiError::invalid(problems)),
         }
@@ -448,7 +448,7 @@ impl Fields {
         if self.path.is_empty() { name } else { format!("{}.{name}", self.path) }
     }
 
-    /// The place of a field, or of something in it; a missing field sorts after every present one.
+    /// The position of a field, or of a part of it; a missing field sorts after every present one.
     fn place_of(&self, name: &str) -> Vec<usize> {
         let named = |name: &str| self.members.iter().position(|member| member.name == name);
         let whole = name.split(['.', '[']).next().unwrap_or(name);
@@ -481,7 +481,7 @@ mod tests {
 
     use super::*;
 
-    /// The problems of `body` when `read` reads it.
+    /// The problems found when `read` reads `body`.
     fn problems<T>(body: Value, read: impl FnOnce(&mut Fields) -> Option<T>) -> Vec<String> {
         let Value::Object(object) = body else { panic!("not an object") };
         let mut fields = Fields::new(object, true);
@@ -588,7 +588,7 @@ mod tests {
         assert!(lax.finish().is_empty());
     }
 
-    /// For any input and any reader: if a value is missing, there is a problem that explains it.
+    /// For any input and any reader: a missing value always has a problem that explains it.
     #[test]
     fn a_missing_value_always_comes_with_a_problem() {
         use proptest::prelude::*;

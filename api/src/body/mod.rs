@@ -1,4 +1,4 @@
-//! Reads the body of a request: strictly, completely before anything is done, and with every wrong field
+//! Reads the body of a request: strictly, completely before any change is made, and with every wrong field
 //! reported.
 //!
 //! A body is declared once, for the reader and for the document:
@@ -21,12 +21,13 @@
 //! A handler takes [`Body`] as its last argument, checks the caller's permissions, and then reads:
 //! `body.read(NewThingBody::read)?`.
 //!
-//! A value that only the stored data can judge is declared with `checked` or `id_of`, and the body is read with
-//! [`Body::read_new`] or [`Body::read_change`]: the answer names it beside the fields that are wrong in themselves.
+//! A value to be checked against the stored data is declared with `checked` or `id_of`, and the body is read with
+//! [`Body::read_new`] or [`Body::read_change`]. The answer reports it together with fields that are wrong in
+//! themselves.
 //!
 //! Problems are collected and reported in the order of the request; a `None` always has a problem, or means
-//! "left out". Nothing is parsed before the handler reads, so that a caller without permission gets that
-//! answer, and not the problems of its JSON.
+//! "left out". Nothing is parsed before the handler reads, so a caller without permission gets 403 and not
+//! the problems of its JSON.
 
 mod checked;
 pub(crate) mod declare;

@@ -10,15 +10,15 @@ use sidetone_model::prompt::Prompt;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// The bytes of a WAV file, not examined yet; or why there are none.
+/// The bytes of a WAV file, not validated yet; or the reason why they were not received.
 #[derive(Debug)]
 pub(crate) struct Sound(Result<Bytes, ApiError>);
 
 impl Sound {
-    /// Returns the file.
+    /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// 413 and 415 for what is not a WAV file of an allowed size, 400 for an empty body.
+    /// 413 and 415 if the body is not a WAV file of an allowed size, 400 for an empty body.
     pub(crate) fn wav(self) -> Result<Vec<u8>, ApiError> {
         let bytes = self.0?;
         if bytes.is_empty() {
@@ -38,13 +38,13 @@ impl FromRequest<ApiState> for Sound {
         if !is_wav(request.headers()) {
             return Ok(Sound(Err(ApiError::no_wav())));
         }
-        // It is in memory already, and within the limit.
+        // The body is already in memory, and within the limit.
         let received = to_bytes(request.into_body(), Prompt::WAV_BYTES_MAX).await;
         Ok(Sound(received.map_err(|_| ApiError::payload_too_large())))
     }
 }
 
-/// Whether the headers announce an unencoded WAV file: the name of RFC 2361, and those that programs use.
+/// Whether the headers declare an unencoded WAV file: the media type of RFC 2361, or those that programs use.
 fn is_wav(headers: &HeaderMap) -> bool {
     let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
     let encoded = headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes()));

@@ -1,9 +1,9 @@
-//! Examples of schemas, and commands that send them.
+//! Example values for schemas, and commands that send them.
 
 use serde_json::{Map, Value, json};
 
-/// A body that is accepted as it is, once ids of the reader's own are put into it: the required fields, and those with
-/// an example of their own. A change has every field if none is required.
+/// A body that is accepted as it is, once the reader has inserted valid ids: the required fields, and those with an
+/// example of their own. A change has every field if none is required.
 pub(crate) fn body(document: &Value, schema: &Value) -> Value {
     let whole = of_schema(document, schema, 0);
     let schema = match schema["$ref"].as_str().and_then(|target| target.strip_prefix('#')) {
@@ -24,7 +24,7 @@ pub(crate) fn body(document: &Value, schema: &Value) -> Value {
     if shown.is_empty() { whole } else { Value::Object(shown) }
 }
 
-/// A value that the schema allows, with every field that has one.
+/// A value that the schema allows, with every field that can have one.
 pub(super) fn value(document: &Value, schema: &Value) -> Value {
     of_schema(document, schema, 0)
 }
@@ -130,7 +130,7 @@ fn sample(document: &Value, parameter: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Deeper than any schema; stops at one that contains itself.
+/// Deeper than any schema; stops at a recursive one.
 const DEPTH_MAX: u32 = 8;
 
 #[cfg(test)]

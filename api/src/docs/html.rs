@@ -1,4 +1,4 @@
-//! Text as HTML: everything is escaped, and the few forms that descriptions use are formatted.
+//! Text as HTML: everything is escaped, and the few markup forms that descriptions use are formatted.
 
 /// The text, escaped for use between tags and in an attribute.
 pub(super) fn escaped(text: &str) -> String {

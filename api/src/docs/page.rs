@@ -98,7 +98,7 @@ fn navigation(document: &Value, groups: &[(&str, Vec<Operation<'_>>)]) -> String
     html
 }
 
-/// Which operations each permission allows.
+/// The operations that each permission allows.
 fn permissions(groups: &[(&str, Vec<Operation<'_>>)]) -> String {
     let mut uses: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Operation { value, .. } in groups.iter().flat_map(|(_, operations)| operations) {

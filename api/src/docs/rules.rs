@@ -1,4 +1,4 @@
-//! The rules that apply to every operation; rules about parts that an engine does not have are left out.
+//! The rules that apply to every operation; rules about parts that this engine lacks are left out.
 
 use serde_json::Value;
 
@@ -20,13 +20,13 @@ pub(super) fn of(document: &Value) -> Vec<Rule> {
     sections.filter(|rule| !rule.text.is_empty()).collect()
 }
 
-/// What a paragraph is about.
+/// The condition under which a paragraph is shown.
 enum Needs {
-    /// It applies always.
+    /// It is always shown.
     Nothing,
-    /// A parameter of any operation.
+    /// An operation has this parameter.
     Parameter(&'static str),
-    /// A path that contains this.
+    /// A path contains this text.
     Path(&'static str),
 }
 

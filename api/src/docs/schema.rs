@@ -92,7 +92,7 @@ pub(super) fn fields(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut rows = String::new();
-    // Required ones first, in their own order.
+    // Required fields first, then the others, each group in its own order.
     let mut all: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();
     all.sort_by_key(|(name, _)| required.iter().position(|one| one == name).unwrap_or(usize::MAX));
     for (name, field) in all {
@@ -121,7 +121,7 @@ pub(super) fn table(heading: &str, rows: &str) -> String {
     )
 }
 
-/// The component that a schema refers to.
+/// The component to which a schema refers.
 pub(super) fn name_of(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }

@@ -1,4 +1,4 @@
-//! The layer around every route: claims the key, runs the handler once, stores or repeats its answer.
+//! The layer around every route: claims the key, runs the handler once, and stores or repeats its answer.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::idempotency::key;
 use crate::idempotency::seal::Seal;
 use crate::state::ApiState;
 
-/// Executes a POST or PATCH with an `Idempotency-Key` once; every other request passes.
+/// Executes a POST or PATCH with an `Idempotency-Key` once; every other request passes through.
 ///
-/// Without a caller the key has no owner: the route answers 401. The body is in memory already.
+/// Without a caller the key has no owner: the route answers 401. The body is already in memory.
 pub(crate) async fn once(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST && request.method() != Method::PATCH {
         return next.run(request).await;
@@ -61,7 +61,7 @@ async fn claimed(
     let made = Arc::new(Mutex::new(None));
     let work = execute(next, request, Arc::clone(&seal), Arc::clone(&made));
     let now = (state.clock)();
-    // In a separate task, so that the work is completed even if the client disconnects.
+    // In a separate task, so that the work completes even if the client disconnects.
     let port = Arc::clone(&state.idempotency);
     let task = async move { port.once(claim, now, Box::pin(work)).await };
     let outcome = tokio::spawn(task.in_current_span()).await;
@@ -77,7 +77,7 @@ async fn claimed(
     }
 }
 
-/// Runs the handler and returns what of its answer is stored; the answer itself is put into `made`.
+/// Runs the handler and returns the part of its answer to store; puts the answer itself into `made`.
 async fn execute(
     next: Next,
     request: Request,
@@ -97,8 +97,8 @@ async fn execute(
     Ok(kept)
 }
 
-/// Whether an answer is a result of the request: not one that refuses to process it, and not one that asks to
-/// send it again.
+/// Whether an answer is a result of the request: not a refusal to process it, and not a request to send it
+/// again.
 fn is_kept(status: StatusCode) -> bool {
     match status {
         StatusCode::BAD_REQUEST
@@ -147,7 +147,7 @@ fn token(headers: &HeaderMap) -> &str {
     value.split_once(' ').map_or("", |(_, token)| token.trim())
 }
 
-/// SHA-256 of the parts, each with its length before it, so that different lists have different input.
+/// SHA-256 of the parts, each preceded by its length, so that different lists have different input.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a request that is sent again because its answer was lost is executed once.
+//! `Idempotency-Key`: a request that is repeated because its answer was lost is executed once.
 //!
 //! `key` reads the header, `layer` wraps the routes, `seal` encrypts the stored answer so that only the
 //! caller can read it. The changes and the answer are stored in one transaction, see

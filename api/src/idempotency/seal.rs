@@ -1,4 +1,4 @@
-//! Stored answers are encrypted with a key that only the caller presents: the token.
+//! Stored answers are encrypted with a key derived from the caller's token.
 //!
 //! An answer may contain a key or a password that is shown once and not stored. A copy of the database does
 //! not reveal it: the encryption key is derived from the token, of which the database has only a hash. The
@@ -23,7 +23,7 @@ impl Seal {
         Self { token: token.to_owned(), claim }
     }
 
-    /// Returns `body` encrypted; `None` only if the cipher fails, which it does not.
+    /// Returns `body` encrypted; `None` only if the cipher fails, which does not happen.
     pub(super) fn close(&self, body: &[u8]) -> Option<String> {
         // A separate key for every answer, so that the nonce can be constant.
         let attempt = Uuid::new_v4();

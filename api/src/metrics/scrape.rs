@@ -61,7 +61,7 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
 
 /// Whether the request comes from an address that may read the metrics.
 ///
-/// A proxy on this host has this host's address: the client's own address decides then, and access is refused
+/// A proxy on this host has this host's address. Then the client's own address decides, and access is refused
 /// if that is not known.
 fn may_read(state: &ApiState, request: &Request) -> bool {
     let settings = state.settings.current();

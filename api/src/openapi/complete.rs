@@ -1,4 +1,4 @@
-//! Completes every operation with what is common to all of them.
+//! Completes every operation with the parts that are common to all of them.
 
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
@@ -103,7 +103,7 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let limited = path.starts_with("/api/");
     within(operation, "responses", |responses| {
         for (status, name) in failures {
-            // The handler's own description is more exact.
+            // The handler's own description is more precise.
             responses
                 .entry(status.to_string())
                 .or_insert_with(|| json!({"$ref": format!("#/components/responses/{name}")}));
@@ -190,7 +190,8 @@ fn idempotency_key() -> Value {
     })
 }
 
-/// Gives `If-Match` the form of tags (RFC 9110 §13.1.1): `*`, or one and more without commas in them.
+/// Gives `If-Match` the pattern of entity tags (RFC 9110 §13.1.1): `*`, or one or more tags without commas in
+/// them.
 fn state_tags(parameter: &mut Value) {
     if parameter["name"] != "If-Match" {
         return;

@@ -2,9 +2,9 @@
 //! all of them.
 //!
 //! A handler declares its path, parameters, body and answers, and in `x-permission` the permission.
-//! [`complete`] adds what would be the same text everywhere: the failures that follow from that, the common
-//! headers, the security scheme. It also changes the schemas to match the answers: an optional field is left
-//! out, never null.
+//! [`complete`] adds the text that is the same for all operations: the failures that follow from that, the
+//! common headers, the security scheme. It also changes the schemas to match the answers: an optional field
+//! is left out, never null.
 
 mod complete;
 mod edit;

@@ -1,5 +1,5 @@
-//! The `data` of events, for the document alone: `tests/http/event_payloads.rs` holds real events against it. Those of
-//! calls are made of the schemas of calls and records, in `webhooks.rs`.
+//! The `data` of events, used only for the document: `tests/http/event_payloads.rs` compares real events with it. The
+//! payloads of call events are derived from the schemas of calls and records, in `webhooks.rs`.
 
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::call_prompt::{PlayResult, PlaySide};

@@ -1,13 +1,14 @@
-//! The schemas in the form of the answers.
+//! Makes the schemas match the answers.
 //!
-//! The derived ones are too imprecise in some places, which are corrected here for all of them:
+//! The derived schemas are too imprecise in some places, which are corrected here for all of them:
 //!
 //! - An `Option` is derived as "may be missing, may be null". Here a field is either left out or null: null is
 //!   kept for a field that is marked `#[schema(required)]` (always there, null when there is no value) or
 //!   `extensions(("x-nullable" = json!(true)))` (a request may leave it out, or clear it with null).
-//! - Ids, instants and amounts are types of their own in the code; a reader wants to see `string, uuid` beside
-//!   the field. Components that are not objects and list no values are written where they are used.
-//! - A flattened field and a described choice are derived as `allOf`; they are joined into the one schema they are.
+//! - Ids, instants and amounts are separate types in the code; a reader expects `string, uuid` at the field.
+//!   Components that are neither objects nor lists of values are inlined.
+//! - A flattened field and an enumeration with a description are derived as `allOf`; these are merged into one
+//!   schema.
 //! - `Page_Cdr` is called `CdrPage`, and its items are the component `Cdr`.
 
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ pub(super) fn tidy(document: &mut Map<String, Value>) {
     });
 }
 
-/// Removes the components that are not referred to, and those that only they refer to.
+/// Removes components that are not referenced, and those that only they reference.
 pub(super) fn prune(document: &mut Map<String, Value>) {
     loop {
         let mut used = BTreeSet::new();
@@ -128,7 +129,7 @@ fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
         };
         join(&mut whole, components);
         part.remove("$ref");
-        // The description of a choice is derived as an object without fields.
+        // The description of an enumeration is derived as an object without fields.
         let words_alone =
             !part.contains_key("properties") && joined.get("type").is_some_and(|kind| kind != "object");
         if words_alone {
@@ -153,18 +154,18 @@ fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
     }
 }
 
-/// Neither an object nor a list of values: short enough to be written at the field.
+/// Neither an object nor a list of values: short enough to be inlined at the field.
 fn is_scalar(schema: &Value) -> bool {
     let plain = matches!(schema["type"].as_str(), Some("string" | "number" | "integer" | "boolean"));
     plain && schema.get("enum").is_none()
 }
 
-/// Puts a scalar component where it is referred to, and merges "null or this" into one type.
+/// Inlines a scalar component at its reference, and merges "null or this" into one type.
 fn write_out(map: &mut Map<String, Value>, components: &Map<String, Value>) {
     if let Some(target) = referred(map, components).filter(|schema| is_scalar(schema)) {
         map.remove("$ref");
         for (key, value) in target.as_object().into_iter().flatten() {
-            // The field's own description is more exact than that of its type.
+            // The field's own description is more precise than that of its type.
             map.entry(key.clone()).or_insert_with(|| value.clone());
         }
         return;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use sidetone_model::event::EventKind;
 
-/// Adds the section, and the payloads that are made of the schemas of calls and records.
+/// Adds the section, and the payloads that are derived from the schemas of calls and records.
 pub(super) fn add(document: &mut Map<String, Value>) {
     if let Some(schemas) = document.get_mut("components").and_then(|components| components.get_mut("schemas"))
         && let Some(schemas) = schemas.as_object_mut()
@@ -14,7 +14,7 @@ pub(super) fn add(document: &mut Map<String, Value>) {
     document.insert("webhooks".to_owned(), Value::Object(hooks));
 }
 
-/// The events of calls carry the call, or its record, under other names.
+/// The events of calls contain the call, or its record, under other names.
 fn of_calls(schemas: &mut Map<String, Value>) {
     let number = |words: &str| json!({"type": "string", "description": words});
     let caller = number("The caller's number; absent when withheld.");
@@ -169,7 +169,7 @@ fn capitalised(word: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
-/// The fields of a record that its event does not carry.
+/// The fields of a record that its event does not contain.
 const WITH_MARGIN: [&str; 6] =
     ["cost_amount", "cost_amount_original", "cost_currency", "cost_unconverted", "fx_rate", "margin"];
 

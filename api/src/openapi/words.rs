@@ -1,5 +1,5 @@
-//! Enumerations of the model that parameters refer to: the type of a parameter is only referred to, while
-//! that of a body is added to the components.
+//! Enumerations of the model that parameters refer to. utoipa only references the type of a parameter, but
+//! adds that of a body to the components.
 
 use sidetone_model::access::Role;
 use sidetone_model::call::{Direction, Transport};

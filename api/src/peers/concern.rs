@@ -11,23 +11,23 @@ use crate::page;
 /// Which nodes answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
-    /// Any node: it is about stored things.
+    /// Any node: the request is about stored data.
     Any,
-    /// All nodes: the list of what each of them has.
+    /// All nodes: the list contains the live items of each.
     List(ListKind),
-    /// All nodes: a list of stored rooms, of whose members each node counts its own.
+    /// All nodes: a list of stored rooms; each node counts the members of its own live rooms.
     StoredRooms,
-    /// All nodes: the state of a trunk, which one of them registers with and all of them use.
+    /// All nodes: the state of a trunk, which one node registers and all nodes use.
     TrunkStatus,
-    /// The node that has a live thing, if one has it.
+    /// The node that owns a live call or room, if any does.
     Owner(LiveThing),
-    /// Any node, or the one that has it in memory and has not stored it yet.
+    /// Any node, or the one that still has the data in memory and has not stored it yet.
     SoonStored,
-    /// The node that has the call of a request, if it is live.
+    /// The node that has the call of a call request, if it is live.
     CallOf(CallRequestId),
 }
 
-/// A list of live things.
+/// A list of live items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     /// `GET /calls`.
@@ -48,7 +48,7 @@ impl Concern {
             ["conferences"] if is_read => Concern::List(ListKind::Rooms),
             ["registrations"] if is_read => Concern::List(ListKind::Registrations),
             ["calls", call, ..] => owned(uuid(call).map(|call| LiveThing::Call(call.into()))),
-            // A node stores the messages of a call half a minute after its end.
+            // A node stores the messages of a call 30 seconds after its end.
             ["cdrs", _, "signalling"] if is_read => Concern::SoonStored,
             ["call-requests", request] if method == Method::DELETE => {
                 uuid(request).map_or(Concern::Any, |request| Concern::CallOf(request.into()))
@@ -59,7 +59,7 @@ impl Concern {
             ["conferences", _, "sessions", ..] => Concern::Any,
             ["conferences", room, ..] => owned(room.parse().ok().map(LiveThing::Room)),
             ["conference-rooms"] if is_read => Concern::StoredRooms,
-            // Who is in it is counted by its owner, and a live room is not deleted.
+            // The owner counts the members, and a live room cannot be deleted.
             ["conference-rooms", room] | ["conference-rooms", room, "dial"] => {
                 owned(uuid(room).map(|room| LiveThing::Room(RoomName::from(RoomId(room)))))
             }
@@ -68,7 +68,7 @@ impl Concern {
     }
 }
 
-/// A name that no thing can have is refused by the node that is asked.
+/// An invalid name is refused by the node that received the request.
 fn owned(thing: Option<LiveThing>) -> Concern {
     thing.map_or(Concern::Any, Concern::Owner)
 }

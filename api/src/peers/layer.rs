@@ -1,4 +1,5 @@
-//! The layer that lets the right nodes answer. It is inside authentication: a stranger's request goes to no other node.
+//! The layer that forwards requests to the right nodes. It is inside authentication: no other node gets an
+//! unauthenticated request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::peers::merge::{is_cut, merge, merge_members, merge_trunk_status};
 use crate::peers::message::{to_peer, to_response};
 use crate::state::ApiState;
 
-/// Passes a request on to the nodes that it concerns.
+/// Forwards a request to the nodes that it concerns.
 pub(crate) async fn route(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let Some(peers) = state.peers.clone() else { return next.run(request).await };
     let extensions = request.extensions();
@@ -50,7 +51,7 @@ pub(crate) async fn route(State(state): State<ApiState>, request: Request, next:
     answered.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Lets the node answer that has a live thing: this one, if it or none has it.
+/// Lets the owner of a live call or room answer: this node, if it or no node is the owner.
 async fn owned(
     state: &ApiState,
     peers: &Arc<dyn Peers>,
@@ -65,7 +66,8 @@ async fn owned(
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
     match peers.owner(thing).await? {
         Owner::Absent => Ok(next.run(request).await),
-        // What is stored can be read; a live thing that a silent node may have cannot be controlled.
+        // Stored data can be read; a live call or room cannot be controlled if a node that does not answer
+        // may own it.
         Owner::Unknown(missing) if is_read => Ok(without(next.run(request).await, &missing)),
         Owner::Unknown(missing) => Ok(without(ApiError::busy(RETRY_AFTER_S).into_response(), &missing)),
         Owner::Node(node) => {
@@ -77,7 +79,8 @@ async fn owned(
     }
 }
 
-/// Lets this node answer, and where it has nothing, the one that has not stored it yet.
+/// Lets this node answer. If it answers 404, asks all nodes: one may have the data in memory and not have
+/// stored them yet.
 async fn soon_stored(
     peers: &Arc<dyn Peers>,
     client: IpAddr,
@@ -97,7 +100,7 @@ async fn soon_stored(
     }
 }
 
-/// The call of a request; `None` when there is no such request, which the handler says.
+/// The call of a call request; `None` if there is no such request, which the handler then reports.
 async fn call_of(state: &ApiState, request: CallRequestId) -> Result<Option<LiveThing>, ApiError> {
     let Some(requests) = &state.call_requests else { return Ok(None) };
     Ok(requests.find(request).await?.map(|found| LiveThing::Call(found.call_uuid)))
@@ -121,11 +124,11 @@ async fn gather(
     next: Next,
 ) -> Result<Response, ApiError> {
     let Some(Asked { offset, limit, by_cursor }) = window(request.uri())? else {
-        // A wrong query; this node says what is wrong.
+        // A wrong query; this node reports the problem.
         return Ok(next.run(request).await);
     };
     let (parts, _) = request.into_parts();
-    // Each node is asked for its first items: any of them may be in the window.
+    // Each node is asked for its first items, because any of them may be in the window.
     let wanted = offset.saturating_add(limit.into());
     let first = u32::try_from(wanted).unwrap_or(u32::MAX).min(Window::LIMIT_MAX);
     let uri = first_items(&parts.uri, first);
@@ -134,7 +137,7 @@ async fn gather(
         Ok(pages) => pages,
         Err(refusal) => return Ok(refusal),
     };
-    // Where every node has given all that it has, the window may be anywhere.
+    // If every node has sent all its items, the window may be anywhere.
     let is_cut = wanted > u64::from(first) && pages.iter().flatten().any(is_cut);
     if is_cut {
         return Err(ApiError::invalid(vec![FieldProblem {
@@ -149,13 +152,13 @@ async fn gather(
     let mut merged =
         pages.and_then(|pages| merge(kind, pages, offset, limit)).ok_or_else(ApiError::internal)?;
     if let Some(page) = merged.as_object_mut().filter(|_| by_cursor) {
-        // There is no second page by cursor.
+        // Cursors lead to no second page here.
         page.insert("next_cursor".to_owned(), Value::Null);
     }
     Ok(merged_page(head, merged, &missing))
 }
 
-/// The answer of this node, with what other nodes answer to the same.
+/// The merged answers of this node and all other nodes.
 async fn of_all(
     peers: &Arc<dyn Peers>,
     merge: fn(Vec<Value>) -> Option<Value>,
@@ -177,15 +180,16 @@ async fn of_all(
 
 /// The pages of all nodes.
 struct Pages {
-    /// The head of the answer of this node.
+    /// The response head of this node.
     head: response::Parts,
-    /// The pages, that of this node first; `None` when one is no JSON.
+    /// The pages, that of this node first; `None` when one is not JSON.
     pages: Option<Vec<Value>>,
     /// The nodes that have not answered in time.
     missing: Vec<String>,
 }
 
-/// Asks all nodes for their page while this one makes its own; the own answer alone when it is no page.
+/// Requests the pages of all nodes while this node makes its own. Returns only the own answer if its status
+/// is not 200.
 async fn ask_all(
     peers: &Arc<dyn Peers>,
     asked: PeerRequest,
@@ -204,7 +208,7 @@ async fn ask_all(
     Ok(Ok(Pages { head, pages: pages.collect(), missing: gathered.missing }))
 }
 
-/// The answer of this node with the page of all.
+/// The answer of this node with the merged page.
 fn merged_page(mut head: response::Parts, page: Value, missing: &[String]) -> Response {
     head.headers.remove(axum::http::header::CONTENT_LENGTH);
     let mut response = Json(page).into_response();
@@ -212,7 +216,7 @@ fn merged_page(mut head: response::Parts, page: Value, missing: &[String]) -> Re
     without(response, missing)
 }
 
-/// The window that is asked for.
+/// The requested window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     offset: u64,
@@ -224,7 +228,7 @@ struct Asked {
 /// The window of a list; `None` when its numbers cannot be read.
 ///
 /// # Errors
-/// A further page by cursor, which names a place in the list of one node.
+/// A further page by cursor, because a cursor is a position in the list of one node.
 fn window(uri: &Uri) -> Result<Option<Asked>, ApiError> {
     let (mut limit, mut offset, mut cursor) = (None, None, None);
     let read = page::read(uri, |name, value| {
@@ -232,7 +236,7 @@ fn window(uri: &Uri) -> Result<Option<Asked>, ApiError> {
             "limit" => limit = Some(page::limit(value)?),
             "offset" => offset = Some(page::count(value)?),
             "cursor" => cursor = Some(value.to_owned()),
-            // The list knows its other parameters.
+            // The handler of the list reads its other parameters.
             _ => {}
         }
         Ok(())
@@ -250,7 +254,7 @@ fn window(uri: &Uri) -> Result<Option<Asked>, ApiError> {
     Ok(Some(Asked { offset, limit, by_cursor: cursor.is_some() }))
 }
 
-/// The same list from its first item on.
+/// The same list, starting at its first item.
 fn first_items(uri: &Uri, limit: u32) -> Uri {
     let others = uri.query().unwrap_or_default().split('&').filter(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
@@ -260,7 +264,7 @@ fn first_items(uri: &Uri, limit: u32) -> Uri {
     let own = format!("limit={limit}");
     query.push(&own);
     let text = format!("{}?{}", uri.path(), query.join("&"));
-    // It consists of parts of a URI.
+    // It consists of parts of a valid URI.
     text.parse().unwrap_or_else(|_| uri.clone())
 }
 

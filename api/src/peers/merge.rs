@@ -9,7 +9,7 @@ use crate::peers::concern::ListKind;
 
 /// Merges pages that each begin at the first item into the window of `limit` items after `offset`.
 ///
-/// Totals are added. `None` when a page is none.
+/// Totals are added. `None` if one is not a page.
 pub(super) fn merge(kind: ListKind, pages: Vec<Value>, offset: u64, limit: u32) -> Option<Value> {
     let (mut items, mut total) = (Vec::new(), 0_u64);
     for page in pages {
@@ -30,17 +30,16 @@ pub(super) fn merge(kind: ListKind, pages: Vec<Value>, offset: u64, limit: u32) 
     Some(Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))))
 }
 
-/// Whether a page that begins at the first item leaves further ones out.
+/// Whether a page that begins at the first item omits further items.
 pub(super) fn is_cut(page: &Value) -> bool {
     let items = page.get("items").and_then(Value::as_array).map_or(0, Vec::len);
     let total = page.get("total").and_then(Value::as_u64).unwrap_or_default();
     total > items as u64
 }
 
-/// Adds to a page of stored rooms, the first one, what the same page of other nodes says of their members: a room is live at
-/// one node.
+/// Adds the member counts of other nodes' pages to the first page of stored rooms: a room is live at one node.
 ///
-/// `None` when a page is none.
+/// `None` if one is not a page.
 pub(super) fn merge_members(pages: Vec<Value>) -> Option<Value> {
     let mut pages = pages.into_iter();
     let mut merged = pages.next()?;
@@ -60,16 +59,16 @@ pub(super) fn merge_members(pages: Vec<Value>) -> Option<Value> {
     Some(merged)
 }
 
-/// The state of a trunk, that of this node first: the registration of the node that has one, the calls of all, and the
-/// refusals of all, newest first. Whether an address answers is what this node finds.
+/// The state of a trunk, that of this node first: the latest registration of any node, the calls of all, and the
+/// refusals of all, newest first. Whether an address answers is the result of this node.
 ///
-/// `None` when one is no state.
+/// `None` if one is not a trunk state.
 pub(super) fn merge_trunk_status(states: Vec<Value>) -> Option<Value> {
     let mut states = states.into_iter();
     let mut merged = states.next()?;
     for mut state in states {
         add(merged.get_mut("calls")?, state.get("calls")?.as_u64()?)?;
-        // While a registration moves two nodes have one: that of the new home is the later one.
+        // While a registration moves, two nodes have one: that of the new owner expires later.
         let until = |state: &Value| Some(state.get("expires_at")?.as_str()?.to_owned());
         let (own, other) = (merged.get_mut("registration")?, state.get_mut("registration")?);
         if own.is_null() || until(own) < until(other) {
@@ -92,17 +91,17 @@ pub(super) fn merge_trunk_status(states: Vec<Value>) -> Option<Value> {
     Some(merged)
 }
 
-/// Adds to a number; `None` when it is none.
+/// Adds to a number; `None` if the value is not a number.
 fn add(number: &mut Value, more: u64) -> Option<()> {
     *number = number.as_u64()?.saturating_add(more).into();
     Some(())
 }
 
-/// The calls out over an address of a trunk.
+/// The outbound calls over an address of a trunk.
 const OUTBOUND: &str = "outbound_calls";
-/// Refusals that a state has at most.
+/// The most refusals in a trunk state.
 const REFUSALS_MAX: usize = 20;
-/// How many are in a room.
+/// The number of members of a room.
 const MEMBERS: &str = "live_members";
 
 /// The order of the lists: calls and rooms newest first, registrations by number.
@@ -161,7 +160,7 @@ mod tests {
         let merged = merge_members(vec![page(0, 2), page(3, 0), page(0, 0)]);
         assert_eq!(merged, Some(page(3, 2)));
         assert_eq!(merge_members(vec![page(1, 0)]), Some(page(1, 0)));
-        // A node that has read another page of the list knows nothing of these rooms.
+        // A node that has read another page of the list has no counts for these rooms.
         assert_eq!(merge_members(vec![page(1, 0), json!({"items": []})]), Some(page(1, 0)));
         assert_eq!(merge_members(vec![page(1, 0), json!({"error": {}})]), None);
     }

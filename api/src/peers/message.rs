@@ -1,4 +1,4 @@
-//! Requests and answers between nodes, to and from those of HTTP.
+//! Converts requests and answers between HTTP and the messages of nodes.
 
 use std::net::IpAddr;
 
@@ -25,12 +25,12 @@ pub(super) fn to_peer(parts: &Parts, target: String, client: IpAddr, body: Vec<u
     }
 }
 
-/// The answer of this node to another one.
+/// Converts the answer of this node for another one.
 pub(crate) fn to_answer(status: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> PeerAnswer {
     PeerAnswer { status: status.as_u16(), headers: listed(headers, &PASSED_BACK), body }
 }
 
-/// The answer of another node as this one passes it to the client.
+/// Converts the answer of another node for the client.
 pub(super) fn to_response(answer: PeerAnswer) -> Response {
     let Ok(status) = StatusCode::from_u16(answer.status) else {
         return ApiError::internal().into_response();
@@ -47,7 +47,7 @@ pub(super) fn to_response(answer: PeerAnswer) -> Response {
     already_enveloped(response)
 }
 
-/// The headers of these names; one that is no text is left out.
+/// The headers of these names; a header that is not visible ASCII is left out.
 fn listed(headers: &HeaderMap, names: &[HeaderName]) -> Vec<(String, String)> {
     let found = names.iter().filter_map(|name| {
         let value = headers.get(name)?.to_str().ok()?;
@@ -56,7 +56,7 @@ fn listed(headers: &HeaderMap, names: &[HeaderName]) -> Vec<(String, String)> {
     found.collect()
 }
 
-/// The headers that an answer depends on.
+/// The request headers on which an answer depends.
 pub(crate) const PASSED_ON: [HeaderName; 5] = [AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, RANGE];
-/// The headers of an answer that its client needs.
+/// The answer headers that a client needs.
 const PASSED_BACK: [HeaderName; 5] = [CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER];

@@ -1,5 +1,5 @@
-//! Requests about live things in a cluster: lists are gathered from all nodes, and a request about one call or room is
-//! answered by the node that has it.
+//! Requests about live calls and rooms in a cluster: lists are gathered from all nodes, and a request about one call
+//! or room is answered by the node that owns it.
 
 mod concern;
 mod layer;

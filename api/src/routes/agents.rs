@@ -204,7 +204,7 @@ fn own(caller: &Caller, found: Option<Agent>) -> Result<Agent, ApiError> {
     seen(found, "agent", |agent| caller.scope().covers(agent.organisation_id, agent.team_id))
 }
 
-/// Refuses a user of a virtual agent.
+/// Refuses `user_id` for a virtual agent.
 fn check_user(fields: &mut Fields, kind: Option<AgentKind>, user: Option<UserId>) {
     if kind == Some(AgentKind::Virtual) && user.is_some() && !fields.is_refused("user_id") {
         let message = "a virtual agent does not log in, leave it out or make the kind human";

@@ -197,7 +197,7 @@ impl From<AiPriceBody> for AiPrice {
     }
 }
 
-/// Reads what changes of `old`.
+/// Reads a change and applies it to `old`.
 pub(crate) fn changed(fields: &mut Fields, old: AiPrice) -> Option<AiPrice> {
     let body = AiPricePatchBody::read(fields)?;
     let price = AiPrice {
@@ -217,7 +217,7 @@ pub(crate) fn changed(fields: &mut Fields, old: AiPrice) -> Option<AiPrice> {
     Some(price)
 }
 
-/// Reports what is wrong between the fields of a price.
+/// Reports problems that concern several fields of a price.
 fn check(
     fields: &mut Fields,
     kind: Option<AiPriceKind>,
@@ -233,7 +233,7 @@ fn check(
     }
 }
 
-/// Answers contain milliseconds: the stored value is the answered one.
+/// Reads an instant in whole milliseconds, so that the stored value equals the one in answers.
 fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
     fields.timestamp(name).map(Timestamp::whole_millis)
 }

@@ -317,7 +317,7 @@ fn require_held(caller: &Caller, permissions: &[Permission]) -> Result<(), ApiEr
 /// The name of a preset, with its current permissions.
 type Preset = (String, Vec<Permission>);
 
-/// Reads permissions, in order and each once.
+/// Reads permissions, sorted and without duplicates.
 fn permissions_of(fields: &mut Fields, name: &'static str) -> Option<Vec<Permission>> {
     let mut permissions = fields.texts(name, 0..=PERMISSIONS_LEN_MAX, |name| {
         Permission::from_name(name).ok_or_else(|| {
@@ -337,5 +337,5 @@ fn preset_of(name: &str) -> Result<Preset, String> {
 }
 
 const NOT_BOTH: &str = "give permissions or a preset, not both";
-/// More than exist; a name may be repeated.
+/// More than the number of permissions; a name may be repeated.
 const PERMISSIONS_LEN_MAX: usize = 100;

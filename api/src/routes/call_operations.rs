@@ -250,10 +250,10 @@ pub(crate) async fn unhold(
     Ok(Json(HoldState { held_by: None }))
 }
 
-/// Returns a body; when a field is wrong in itself, the others are judged as well.
+/// Returns a body. If a field is wrong in itself, the other fields are checked by the switch as well.
 ///
 /// # Errors
-/// 400 with every field that is wrong in itself; 422 when the switch names others beside them.
+/// 400 with every field that is wrong in itself; 422 if the switch reports further fields.
 pub(super) async fn judged<T, const N: usize>(
     caller: &Caller,
     state: &ApiState,
@@ -267,7 +267,7 @@ pub(super) async fn judged<T, const N: usize>(
     body.refuse_beside(wrong)
 }
 
-/// The fields of an operation that has no other than the leg.
+/// The fields of an operation whose only field is the leg.
 pub(super) fn of_leg(call: CallId, [leg]: [Option<String>; 1]) -> GivenFields {
     GivenFields::Operation { call, leg: uuid_of(leg).map(LegId), to: None, with: None, room: None }
 }
@@ -281,10 +281,10 @@ async fn require_visible(caller: &Caller, state: &ApiState, call: CallId) -> Res
     visible(caller, state, call).await.map(drop)
 }
 
-/// Returns a live call that the caller may see; a conflict when only its record is left.
+/// Returns a live call that the caller may see; a conflict if the call has ended and only its record exists.
 ///
 /// # Errors
-/// 404 when there is neither, 409 when the call has ended, 403 when it belongs to another organisation or team.
+/// 404 if neither exists, 409 if the call has ended, 403 if it belongs to another organisation or team.
 pub(crate) async fn live_or_ended(
     caller: &Caller,
     state: &ApiState,

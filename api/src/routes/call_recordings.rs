@@ -202,14 +202,14 @@ async fn named(caller: &Caller, state: &ApiState, uuid: &str, rid: &str) -> Resu
     seen(recordings.find(|recording| recording.id == id), "recording of the call", |_| true)
 }
 
-/// The recordings of a call that the caller may see; a call without any needs a record; one that has only those of a
-/// linked call must be live or have a record.
+/// The recordings of a call that the caller may see. A call without recordings must have a record. A call that has
+/// only recordings of a linked call must be live or have a record.
 async fn of_call(caller: &Caller, state: &ApiState, call: CallId) -> Result<Vec<CallRecording>, ApiError> {
     let recordings = state.call_recordings()?.list(call).await?;
     let is_covered = match recordings.iter().find(|recording| recording.call_uuid == call) {
         Some(own) => caller.scope().covers(own.organisation_id, own.team_id),
         None if recordings.is_empty() => record_of(caller, state, call).await.map(|_| true)?,
-        // A recording of a linked call has that call's team.
+        // A recording of a linked call has the team of that call.
         None => match state.live_calls()?.find(call).await? {
             Some(live) => caller.scope().covers(live.organisation_id, live.team_id),
             None => record_of(caller, state, call).await.map(|_| true)?,

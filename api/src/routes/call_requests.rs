@@ -1,4 +1,4 @@
-//! Calls that programs place: the request, how far it has come, and its cancellation; and ending any live call.
+//! Calls that programs place: the request, its progress and its cancellation. Also ends any live call.
 
 use std::collections::BTreeMap;
 
@@ -179,14 +179,15 @@ pub(crate) async fn place(
     Ok((StatusCode::ACCEPTED, Json(CallPlaced { call_uuid, call_request_id: id, state })).into_response())
 }
 
-/// Reads the body; when a field is wrong in itself, the others are judged as well.
+/// Reads the body. If a field is wrong in itself, the other fields are checked by the switch as well.
 async fn read(caller: &Caller, state: &ApiState, body: Body) -> Result<NewCallBody, ApiError> {
     let mut body = body.read_open(JUDGED, |fields| NewCallBody::read(fields, state))?;
     if body.is_wrong() {
         let [from, to, caller_id, callback_url, organisation] = body.texts();
         let named = organisation.and_then(|named| page::id(&named).ok());
         let is_known = named.is_some() || !body.has("organisation_id");
-        // Nothing is looked up in an organisation that the caller does not reach: the request is refused for that.
+        // Nothing is looked up in an organisation that the caller does not reach: the request is refused for that
+        // reason.
         if let Some(organisation) = caller.organisation(named).ok().filter(|_| is_known) {
             let has_callback = callback_url.is_some();
             let given = GivenFields::Placement { organisation, from, to, caller_id, has_callback };
@@ -196,7 +197,7 @@ async fn read(caller: &Caller, state: &ApiState, body: Body) -> Result<NewCallBo
     body.finish()
 }
 
-/// The fields that are judged by the directory, and that of the organisation.
+/// The fields that the switch checks against the directory, and the organisation.
 const JUDGED: [&str; 5] = ["from", "to", "caller_id", "callback_url", "organisation_id"];
 
 /// List call requests

@@ -78,14 +78,14 @@ pub(crate) async fn export(
     Ok((headers, Body::from_stream(stream::try_unfold(export, Export::next))).into_response())
 }
 
-/// An export under way.
+/// An export in progress.
 struct Export {
     log: Arc<dyn CdrLog>,
     scope: Scope,
     query: ExportQuery,
     file: File,
     after: Option<CdrPlace>,
-    /// Rows that may still be read; 0 when there are no more.
+    /// The rows left to read; 0 at the end.
     left: u32,
 }
 
@@ -125,7 +125,7 @@ impl Export {
     }
 }
 
-/// The part of the file that is written and not yet taken.
+/// The part of the file that was written but not sent yet.
 enum File {
     Csv {
         text: String,
@@ -159,7 +159,7 @@ impl File {
         })
     }
 
-    /// How many records are read and written at once.
+    /// The number of records that are read and written together.
     fn chunk_len(&self) -> u32 {
         match self {
             Self::Csv { .. } | Self::Ndjson { .. } => CHUNK_LEN,

@@ -1,4 +1,4 @@
-//! The parameters of the call log; `cdr_query` makes queries of them.
+//! The parameters of the call log; `cdr_query` converts them to queries.
 
 use serde::Deserialize;
 use sidetone_model::call::{BillingMode, Direction, Transport};
@@ -187,11 +187,11 @@ fn billing_mode(value: &str) -> Result<BillingMode, Wrong> {
     BillingMode::from_name(value).ok_or_else(|| "must be one of free, rated".to_owned())
 }
 
-/// Reads a limit of mean opinion scores. Scores have two decimals, so that further ones of the limit change nothing.
+/// Reads a limit of mean opinion scores. Scores have two decimals, so further decimals of the limit have no effect.
 fn mos(value: &str) -> Result<Hundredths, Wrong> {
     let plain = value.len() <= 32 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let mos = value.parse::<f64>().ok().filter(|mos| plain && (1.0..=5.0).contains(mos));
-    // 3.55 is a little less than 355 hundredths in binary.
+    // In binary, 3.55 is a little less than 355 hundredths.
     mos.map(|mos| Hundredths((mos * 100.0 + 1e-9).floor() as i64))
         .ok_or_else(|| "must be a number from 1 to 5, such as 3.5".to_owned())
 }
@@ -218,7 +218,7 @@ fn sort(value: &str) -> Result<CdrSort, Wrong> {
     })
 }
 
-/// Other sorts would sort everything in the database for each piece that is read.
+/// With any other key the database would sort all records for each piece that is read.
 fn export_sort(value: &str) -> Result<ExportSortKey, Wrong> {
     match sort(value)? {
         CdrSort::StartedAt => Ok(ExportSortKey::StartedAt),

@@ -1,7 +1,7 @@
 //! The call log as a columnar file (Apache Parquet): the columns of the CSV file, with types.
 //!
-//! A row group is written when it is read and taken out before the next one, so that only the footer's
-//! entries grow with the file. Amounts are texts of exact decimals, because a float would round them.
+//! Each row group is written and taken out before the next one is read, so that only the footer's entries
+//! grow with the file. Amounts are texts of exact decimals, because a float would round them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use parquet::schema::types::Type;
 use sidetone_model::cdr::{Cdr, CdrView};
 use sidetone_model::problem::Problem;
 
-/// A file under way.
+/// A file in progress.
 pub(crate) struct CdrParquet {
     writer: SerializedFileWriter<Vec<u8>>,
     columns: Vec<Column>,
@@ -23,7 +23,7 @@ pub(crate) struct CdrParquet {
 }
 
 impl CdrParquet {
-    /// A file with these columns, which must be columns of a record.
+    /// A file with these columns, each of which must be a column of a record.
     ///
     /// # Errors
     /// [`Problem::Internal`] when the schema is not valid.
@@ -43,7 +43,7 @@ impl CdrParquet {
         Ok(Self { writer, columns, margin })
     }
 
-    /// Adds a row group with these records; none without records.
+    /// Adds a row group with these records; does nothing without records.
     ///
     /// # Errors
     /// [`Problem::Internal`] when a value does not fit its column.
@@ -63,7 +63,7 @@ impl CdrParquet {
         self.writer.finish().map(drop).map_err(internal)
     }
 
-    /// Takes what is written.
+    /// Takes out the bytes written so far.
     ///
     /// # Errors
     /// [`Problem::Internal`]; does not happen with a vector.

@@ -27,7 +27,7 @@ pub(crate) fn list(uri: &Uri, caller: &Caller) -> Result<CdrQuery, ApiError> {
     Ok(CdrQuery { window: params::window(uri, caller, parts)?, ..query })
 }
 
-/// The query without its window, and that.
+/// Returns the query, and the parts of its window separately.
 fn read(uri: &Uri) -> Result<(CdrQuery, WindowParts), ApiError> {
     let With(filter, CdrPageParams { limit, offset, cursor, sort, order }) = params::read::<ListQuery>(uri)?;
     let query = CdrQuery {
@@ -64,7 +64,7 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
         "limit" | "offset" | "cursor" => "an export has no pages",
         _ => "is not a parameter of this list",
     })?;
-    // The only sort there is.
+    // The only sort key of an export.
     let (None | Some(ExportSortKey::StartedAt)) = export.sort;
     Ok(ExportQuery {
         filter: filter_of(filter)?,
@@ -73,10 +73,10 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
     })
 }
 
-/// Returns the filter of the parameters.
+/// Converts the parameters to a filter.
 ///
 /// # Errors
-/// `invalid_request` for a filter without an index where no time to begin at limits the records to be read.
+/// `invalid_request` for a filter without an index, if no `from` limits the records to read.
 pub(crate) fn filter_of(given: CdrFilterParams) -> Result<CdrFilter, ApiError> {
     let unindexed = [
         ("network", given.network.is_some()),
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// The query of `GET /cdrs` for a caller who gives no cursor.
+    /// The query of `GET /cdrs` without a cursor.
     fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
         let (query, (limit, offset, _)) = read(uri)?;
         let window = Window::at(offset.unwrap_or(0), limit.unwrap_or(Window::LIMIT_DEFAULT));
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((query.window.limit, query.window.offset), (7, 9));
     }
 
-    /// Scores have two decimals, and a limit may have more.
+    /// Scores have two decimals; a limit may have more.
     #[test]
     fn a_limit_of_scores_may_have_any_decimals() {
         for (text, expected) in [
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// They have no index, so that a list without a beginning would read every record.
+    /// These filters have no index, so that a list without `from` would read every record.
     #[test]
     fn filters_of_devices_need_a_time_to_begin_at() {
         for (query, is_right) in [

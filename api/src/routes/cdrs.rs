@@ -64,7 +64,7 @@ pub(crate) async fn find(
 /// Returns the record of a call if the caller may see it.
 ///
 /// # Errors
-/// 404 when there is none, 403 when it belongs to another organisation or team.
+/// 404 if it does not exist, 403 if it belongs to another organisation or team.
 pub(crate) async fn record_of(caller: &Caller, state: &ApiState, call: CallId) -> Result<Cdr, ApiError> {
     let found = state.cdrs.find(call).await?;
     let cdr = found.ok_or_else(|| ApiError::not_found("there is no such call record"))?;
@@ -75,7 +75,7 @@ pub(crate) async fn record_of(caller: &Caller, state: &ApiState, call: CallId) -
 /// Refuses the record of another organisation or team.
 ///
 /// # Errors
-/// 403.
+/// 403 for such a record.
 pub(crate) fn may_see(caller: &Caller, cdr: &Cdr) -> Result<(), ApiError> {
     if caller.scope().covers(cdr.organisation_id, cdr.team_id) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Controlling a live room: everything that a moderator can do with keys, and a little more.
+//! Controls of a live room: every action that a moderator has keys for, and a few more.
 //!
 //! Every action except mute-all, which toggles, is idempotent. None needs a body; an empty object is
 //! accepted.
@@ -282,7 +282,7 @@ pub(super) async fn obey(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Executes it on a room that the caller sees.
+/// Executes `control` on a room that the caller may see.
 pub(super) async fn run(
     caller: &Caller,
     state: &ApiState,

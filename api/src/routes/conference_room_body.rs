@@ -55,7 +55,7 @@ body! {
     }
     ignores SHOWN;
     checks |fields: &mut Fields| {
-        // PINs that are wrong themselves are not compared.
+        // PINs that were refused are not compared.
         if !fields.is_refused("participant_pin") && !fields.is_refused("moderator_pin") {
             let participant_pin = room_pin(participant_pin.clone().flatten());
             let moderator_pin = moderator_pin.clone().flatten().unwrap_or_default();
@@ -102,7 +102,7 @@ body! {
     }
     ignores SHOWN_AND_OWNER;
     checks |fields: &mut Fields| {
-        // A request that is right in itself is judged with the room as it is when it is changed.
+        // A valid request is checked later, against the room at the time of the change.
         if fields.is_wrong() && !fields.is_refused("participant_pin") && !fields.is_refused("moderator_pin") {
             let participant_pin = participant_pin.clone().flatten().unwrap_or(stored.participant_pin.clone());
             let moderator_pin = moderator_pin.clone().flatten().unwrap_or(stored.moderator_pin.clone());
@@ -169,7 +169,7 @@ body! {
         target: String = required(parsed(|target| match kind {
             Some(DialKind::Extension) => common::extension_number(target),
             Some(DialKind::External) => common::e164(target),
-            // The rule depends on the kind, which is wrong.
+            // No rule applies, because the kind is wrong.
             None => Ok(target.to_owned()),
         })),
         /// The role in the room.
@@ -244,7 +244,7 @@ fn room_pin(given: Option<Pin>) -> RoomPin {
     given.map_or(RoomPin::Default, RoomPin::Given)
 }
 
-/// Reads an extension that no earlier item names.
+/// Reads an extension that no earlier item contains.
 fn extension(item: &mut Fields, name: &'static str, seen: &mut Vec<ExtensionId>) -> Option<ExtensionId> {
     let extension: ExtensionId = id_of(StoredRule::Extension)(item, name)?;
     if seen.contains(&extension) {

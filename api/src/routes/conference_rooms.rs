@@ -260,10 +260,10 @@ pub(crate) async fn dial(
     Ok((StatusCode::ACCEPTED, Json(Dialling { dialling: target, call_uuid: call })).into_response())
 }
 
-/// Reads the party to dial; when another field is wrong, its target is judged as well.
+/// Reads the party to dial. If another field is wrong, its target is checked as well.
 ///
 /// # Errors
-/// 400 with every field that is wrong in itself; 422 when the target is wrong beside them.
+/// 400 with every field that is wrong in itself; 422 if the target is wrong too.
 async fn dialled(state: &ApiState, room: &Room, body: Body) -> Result<DialBody, ApiError> {
     let body = body.read_open(["kind", "target"], DialBody::read)?;
     let [kind, target] = body.texts();

@@ -72,7 +72,7 @@ pub(crate) async fn play(
             }
         }
     }
-    // A member that has left alone is left to the switch, which answers 400.
+    // If the only problem is an absent member, the switch answers 400.
     let is_there = |heard: &String| live.members.iter().any(|member| member.id.to_string() == *heard);
     if heard.is_some_and(|heard| !is_there(&heard)) && (body.is_wrong() || !wrong.is_empty()) {
         wrong

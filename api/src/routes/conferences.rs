@@ -158,7 +158,8 @@ pub(crate) async fn by_call(
     Ok(answered(view(&caller, room), &headers))
 }
 
-/// Returns the live room in the path if the caller may see it: 404 when it has no members, whatever its name.
+/// Returns the live room in the path if the caller may see it: 404 if it has no members or the name is
+/// invalid.
 pub(super) async fn visible(caller: &Caller, state: &ApiState, name: &str) -> Result<LiveRoom, ApiError> {
     let live = state.live_rooms()?;
     let found = match name.parse::<RoomName>() {
@@ -186,13 +187,13 @@ async fn seen(caller: &Caller, state: &ApiState, room: LiveRoom) -> Result<LiveR
     Err(ApiError::forbidden("the live room is outside the caller's scope"))
 }
 
-/// The viewer of live rooms. The caller's own extensions matter only to a caller who sees one team.
+/// The viewer of live rooms. The extensions of the caller matter only if the caller sees one team.
 async fn viewer(caller: &Caller, state: &ApiState) -> Result<RoomViewer, ApiError> {
     let extensions = own_extensions(caller.principal(), state).await?;
     Ok(RoomViewer { scope: caller.scope(), extensions })
 }
 
-/// Every room that is shown is in the caller's scope.
+/// Every room passed to this function is in the caller's scope.
 pub(super) fn view(caller: &Caller, room: LiveRoom) -> LiveRoomView {
     LiveRoomView { room, can_control: caller.may(Permission::ConferencesControl) }
 }

@@ -224,7 +224,8 @@ impl From<TurnBody> for Turn {
     }
 }
 
-/// A field of virtual agents: read for one, refused for a human agent, ignored when the kind is not known.
+/// A field of virtual agents: read for a virtual agent, refused for a human one, ignored if the kind is
+/// unknown.
 fn ai<T>(kind: Option<AgentKind>, read: impl Read<T>) -> impl Read<Option<T>> {
     move |fields: &mut Fields, name| {
         match kind {
@@ -252,7 +253,8 @@ fn tokens(fields: &mut Fields, name: &'static str) -> Option<u64> {
     or_null(integer(0..=LIMITS.tokens.cast_signed()))(fields, name)
 }
 
-/// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
+/// Reads an instant in whole milliseconds: the stored value equals the one in answers, which can be sent back
+/// unchanged.
 fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
     fields.timestamp(name).map(Timestamp::whole_millis)
 }
@@ -267,7 +269,7 @@ fn check_tokens(fields: &mut Fields, input: Option<u64>, audio: Option<u64>, spl
     }
 }
 
-/// Refuses turns of the same `seq`.
+/// Refuses turns with the same `seq`.
 fn check_unique<'a>(fields: &mut Fields, turns: impl Iterator<Item = &'a TurnBody>) {
     let mut places: Vec<u64> = turns.map(|turn| turn.seq).collect();
     places.sort_unstable();
@@ -289,7 +291,7 @@ fn names(fields: &mut Fields, name: &'static str) -> Option<Vec<String>> {
     })
 }
 
-/// Reads an object with any content, as a tool takes or returns it.
+/// Reads an object with any content: the arguments or the result of a tool.
 fn json_object(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
     let Value::Object(object) = fields.value(name)? else {
         return fields.refuse(name, "must be an object");

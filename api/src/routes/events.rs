@@ -93,7 +93,7 @@ struct StreamQuery {
 fn read(uri: &Uri, headers: &HeaderMap) -> Result<StreamQuery, ApiError> {
     let StreamParams { events: patterns, since } =
         params::read_or(uri, |_| "is not a parameter of this stream")?;
-    // A browser that reconnects sends the original URL: Last-Event-ID is more recent than `since`.
+    // A browser that reconnects requests the original URL: Last-Event-ID is more recent than `since`.
     let start = match (LastEventId::read(headers)?.last_event_id, since) {
         (Some(id), _) => Start::After(id),
         (None, Some(at)) => Start::Since(at),
@@ -117,7 +117,7 @@ impl LastEventId {
     }
 }
 
-/// What the caller may receive of what was requested; everything the caller may see if nothing was requested.
+/// Returns the requested events, all by default; 403 for a pattern of which the caller may receive no event.
 fn allowed(caller: &Caller, asked: Option<EventPatterns>) -> Result<EventPatterns, ApiError> {
     let patterns = asked.unwrap_or_else(EventPatterns::all);
     let permissions = &caller.principal().permissions;

@@ -375,7 +375,7 @@ async fn visible_to(scope: Scope, state: &ApiState, id: ExtensionId) -> Result<E
     seen(found, "extension", |found| scope.covers(found.organisation_id, found.team_id))
 }
 
-/// Returns the extension of that id if it is the one of the user who logged in.
+/// Returns the id if that extension belongs to the user who logged in.
 async fn own(caller: &Caller, state: &ApiState, id: &str) -> Result<Option<ExtensionId>, ApiError> {
     let (Who::User(user), Ok(id)) = (caller.principal().who, page::path_id::<ExtensionId>("id", id)) else {
         return Ok(None);
@@ -384,7 +384,7 @@ async fn own(caller: &Caller, state: &ApiState, id: &str) -> Result<Option<Exten
     Ok(own.filter(|own| *own == id))
 }
 
-/// Reads a number that calls are forwarded to by the extension `number`; a stored one is not checked again.
+/// Reads a number to which the extension `number` forwards calls; an already stored one is not checked again.
 fn target(number: &str, stored: &Forwarding) -> impl FnOnce(&mut Fields, &'static str) -> Option<String> {
     move |fields: &mut Fields, name| {
         let target: String = fields.parsed(name, forward_target)?;

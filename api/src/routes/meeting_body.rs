@@ -32,7 +32,7 @@ impl From<MeetingBody> for MeetingReport {
     }
 }
 
-/// Refuses minutes without `ready` and `ready` without minutes, and the same for the reason of a failure.
+/// Refuses minutes unless the state is `ready`, `ready` without minutes, and the same for the failure reason.
 fn check(fields: &mut Fields, state: MeetingState, minutes: Option<&str>, error: Option<&str>) {
     let is_given = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
     let is_ready = state == MeetingState::Ready;
@@ -59,12 +59,13 @@ fn text(field: &Option<Option<String>>) -> Option<&str> {
     field.as_ref().and_then(Option::as_deref)
 }
 
-/// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
+/// Reads an instant in whole milliseconds: the stored value equals the one in answers, which can be sent back
+/// unchanged.
 fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
     fields.timestamp(name).map(Timestamp::whole_millis)
 }
 
-/// Refuses turns of the same `seq`.
+/// Refuses turns with the same `seq`.
 fn check_unique<'a>(fields: &mut Fields, turns: impl Iterator<Item = &'a MeetingTurnBody>) {
     let mut places: Vec<u64> = turns.map(|turn| turn.seq).collect();
     places.sort_unstable();
@@ -77,7 +78,7 @@ fn check_unique<'a>(fields: &mut Fields, turns: impl Iterator<Item = &'a Meeting
     }
 }
 
-/// Reads an address to which something was sent; its form is not checked, because it was already used.
+/// Reads a mail address that was already used; its form is therefore checked only roughly.
 fn address(text: &str) -> Result<String, String> {
     let plain = !text.is_empty()
         && text.chars().count() <= ADDRESS_LEN_MAX

@@ -84,7 +84,7 @@ impl PartialSchema for LevelName {
     fn schema() -> RefOr<Schema> {
         let names = NoteLevel::NAMES.map(|(name, _)| name);
         let text = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
-        // The title keeps generators from calling it `NoteLevel`, which has fewer names.
+        // With the title, generators do not name it `NoteLevel`, which has fewer names.
         let text = text.title(Some("NoteLevelName")).description(Some("The names of levels."));
         RefOr::T(Schema::Object(text.build()))
     }

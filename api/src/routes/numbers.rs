@@ -221,7 +221,7 @@ fn new_number(fields: &mut Fields) -> Option<(Option<OrganisationId>, String, De
     Some((new.organisation_id, new.number, destination))
 }
 
-/// Refuses a destination that cannot be, and has the stored data judge the others.
+/// Refuses an invalid destination; adds a check against the stored data for a valid one.
 fn check_destination(fields: &mut Fields, destination: Result<Destination, impl Into<String>>) {
     match destination {
         Ok(Destination::Conference(None)) => {}

@@ -378,12 +378,12 @@ fn credit(fields: &mut Fields, name: &'static str) -> Option<Amount> {
     }
 }
 
-/// Reads a URL to call; empty is none.
+/// Reads the URL of a request that this process sends; an empty text means none.
 fn outgoing_url(url: &str, state: &ApiState) -> Result<String, String> {
     if url.is_empty() { Ok(String::new()) } else { state.check_outgoing_url(url).map(|()| url.to_owned()) }
 }
 
-/// Reads the secret that signs; empty is none.
+/// Reads the signing secret; an empty text means none.
 fn secret(secret: &str) -> Result<Secret, rules::Rule> {
     if secret.is_empty() { Ok(Secret::default()) } else { call_info::secret(secret) }
 }

@@ -210,7 +210,7 @@ pub(crate) async fn delete_by_name(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sends a recording, or the part of it that the headers request, as a file with this name.
+/// Sends a recording, or the range that the headers request, as a file with this name.
 pub(crate) fn send(
     recording: Box<dyn OpenFile>,
     name: &str,
@@ -256,5 +256,5 @@ fn put(response: &mut Response, name: HeaderName, value: String) {
     }
 }
 
-/// What is sent, for the log.
+/// The kind of file, for the log.
 const RECORDING: &str = "recording";

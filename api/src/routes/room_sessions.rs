@@ -125,7 +125,7 @@ pub(crate) async fn find_by_name(
 /// Reads the switch's name of a room in a path.
 ///
 /// # Errors
-/// `not_found` for a text that is no such name, as for a room that is not live.
+/// `not_found` for an invalid name, as for a room that is not live.
 pub(crate) fn room_name(text: &str) -> Result<RoomName, ApiError> {
     text.parse().map_err(|error: RoomNameError| {
         ApiError::not_found(format!("there is no such room: its name {error}"))
@@ -157,6 +157,6 @@ query! {
     }
 }
 
-/// What the path parameter `room` is.
+/// The description of the path parameter `room`.
 pub(crate) const ROOM_NAME: &str =
     "The switch's name of the room: `svc-room-<room id>`, or `svc-conf-<call uuid>` for merged calls.";

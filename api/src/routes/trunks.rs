@@ -143,7 +143,7 @@ body! {
     };
 }
 
-/// The trunk that a body changes, and who changes it.
+/// The complete trunk that a body changes, and whether the caller is an operator.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole<'a> {
     /// `None` for a new trunk.
@@ -152,7 +152,7 @@ pub(crate) struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Refuses settings that do not fit together, unless one of them is refused itself.
+    /// Refuses settings that do not fit together, unless one of them was already refused itself.
     fn check(self, fields: &mut Fields, change: TrunkChange) {
         let stored = self.stored;
         let address = change.address.unwrap_or_else(|| stored.and_then(|trunk| trunk.address.clone()));
@@ -427,7 +427,7 @@ fn trunk_change(fields: &mut Fields, whole: Whole<'_>) -> Option<TrunkChange> {
     })
 }
 
-/// Reads the address of a trunk; empty is none.
+/// Reads the address of a trunk; an empty text means none.
 fn server_address(text: &str) -> Result<Option<String>, rules::Rule> {
     if text.is_empty() { Ok(None) } else { rules::trunk_address(text).map(Some) }
 }

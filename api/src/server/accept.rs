@@ -1,4 +1,4 @@
-//! Accepts connections: up to a limit, and without a busy loop when the system has no resources.
+//! Accepts connections up to a limit; does not loop busily if the system has no resources.
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -33,10 +33,10 @@ pub struct HttpServer {
     pages: Option<Pages>,
 }
 
-/// Puts other pages in front of the routes of the API, which they can call within the process.
+/// Puts other pages in front of the routes of the API; the pages can call these routes within the process.
 pub type Pages = Arc<dyn Fn(Router) -> Router + Send + Sync>;
 
-/// Returns the TLS settings of the next connection; `None` when there is no certificate.
+/// Returns the TLS settings of the next connection; `None` if there is no certificate.
 pub type HttpTls = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
 
 impl HttpServer {
@@ -45,7 +45,7 @@ impl HttpServer {
         Self { listener: Some(listener), state, tls: None, pages: None }
     }
 
-    /// Accepts only connections over TLS; the settings are asked for each time.
+    /// Accepts only connections over TLS; `tls` is called for each connection.
     #[must_use]
     pub fn secured(mut self, tls: HttpTls) -> Self {
         self.tls = Some(tls);
@@ -59,8 +59,8 @@ impl HttpServer {
         self
     }
 
-    /// Answers requests until `shutdown` completes and the requests in hand are done, for which they have a
-    /// few seconds. It may be run again after a panic: the listener stays open, the connections of that run
+    /// Answers requests until `shutdown` completes and the requests in progress are done, for which they have
+    /// a few seconds. May be called again after a panic: the listener stays open, the connections of that run
     /// are closed.
     pub async fn run(&mut self, shutdown: impl Future<Output = ()> + Send) {
         let state = self.state.clone();
@@ -73,7 +73,7 @@ impl HttpServer {
     }
 }
 
-/// What connections are served with.
+/// The state shared by all connections.
 pub(super) struct Served {
     pub(super) router: Router,
     pub(super) settings: SharedSettings,
@@ -107,7 +107,7 @@ pub(super) async fn serve_router(
             }
         }
     }
-    // No further client can connect; connected ones get the answer that is under way.
+    // New clients cannot connect; connected ones get the answer in progress.
     *listening = None;
     let _ = stop.send(true);
     let finish = async { while server.connections.join_next().await.is_some() {} };
@@ -160,7 +160,7 @@ impl Server {
                     match acceptor {
                         None => serve.run(stream).await,
                         Some(acceptor) => {
-                            // A client that cannot agree, or takes too long, has been sent an alert at most.
+                            // If the handshake fails or takes too long, the client gets an alert at most.
                             if let Ok(Ok(stream)) = timeout(time, acceptor.accept(stream)).await {
                                 Box::pin(serve.run(stream)).await;
                             }
@@ -183,8 +183,8 @@ impl Server {
         }
     }
 
-    /// How long to wait before the next attempt: not at all when the failure concerns one client, and
-    /// increasingly long when the system has no more sockets or memory. An immediate retry would only use CPU
+    /// How long to wait before the next attempt: not at all if the failure concerns one client, and
+    /// increasingly long if the system has no more sockets or memory. An immediate retry would only use CPU
     /// time.
     fn failed(&self, error: &io::Error, pause: Option<Duration>) -> Option<Duration> {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
@@ -228,7 +228,7 @@ fn refuse(stream: TcpStream, answer: &[u8]) {
     }
 }
 
-/// How long the requests in hand may take after the server stops.
+/// How long requests in progress may take after the server stops.
 const FINISH_MAX: Duration = Duration::from_secs(4);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(50);

@@ -25,7 +25,7 @@ use crate::server::watch::{Late, Watch};
 use crate::server::wire::{InHand, Pulse, Refuse, WatchedBody, WatchedIo};
 use crate::settings::HttpSettings;
 
-/// One connection, before it is served.
+/// One connection that is not served yet.
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     pub(super) router: Router,
@@ -114,7 +114,7 @@ fn builder() -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_LIST_LEN_MAX)
-        // Streams that are opened and reset at once (CVE-2023-44487, CVE-2025-8671) end the connection.
+        // Streams that are opened and immediately reset (CVE-2023-44487, CVE-2025-8671) end the connection.
         .max_pending_accept_reset_streams(RESET_STREAMS_MAX)
         .max_local_error_reset_streams(RESET_STREAMS_MAX)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -142,7 +142,7 @@ async fn answer(
 
 /// Bytes of bodies in flight on one HTTP/2 connection.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// How long a connection may take to end after it was asked to.
+/// How long a connection may take to end after its graceful shutdown began.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// A request's line and headers in HTTP/1.1; a longer head gets 431.
 const HEAD_LEN_MAX: usize = 64 * 1024;

@@ -1,10 +1,9 @@
-//! Distinguishes in the written bytes the answers of the routes from an answer that the HTTP library made by
-//! itself.
+//! Detects, in the bytes to be written, an answer that comes from the HTTP library and not from the routes.
 //!
 //! hyper answers a head that it cannot read with a bare 400, 414 or 431 and closes the connection. Such an
-//! answer is the last one of its connection and follows the answers of the routes. This machine follows the
-//! framing of the output (RFC 9112 §6) and counts: a head that no route has answered is hyper's own. It reads
-//! only hyper's output, never the client's input.
+//! answer is the last one of its connection and follows the answers of the routes. This state machine follows
+//! the framing of the output (RFC 9112 §6) and counts: a head that no route has answered is hyper's own. It
+//! reads only hyper's output, never the client's input.
 
 use std::collections::VecDeque;
 
@@ -18,10 +17,10 @@ pub(super) struct Framing {
     answered: VecDeque<bool>,
 }
 
-/// What may be written of some bytes.
+/// The part of some bytes that may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// They begin with the library's own answer.
+    /// The bytes begin with the library's own answer.
     Bare(StatusCode),
     /// This many of them belong to answers of the routes.
     Ours(usize),
@@ -58,7 +57,7 @@ impl Framing {
         self.answered.push_back(is_head);
     }
 
-    /// Stops examining this connection, because it uses HTTP/2.
+    /// Stops examining this connection: it uses HTTP/2, or its output is not a known form of HTTP/1.
     pub(super) fn open(&mut self) {
         self.state = State::Open;
         self.answered.clear();
@@ -73,16 +72,16 @@ impl Framing {
         }
     }
 
-    /// Records that the first `len` of `bytes` were written.
+    /// Records that the first `len` of `bytes` were written to the socket.
     pub(super) fn wrote(&mut self, bytes: &[u8], len: usize) {
         self.advance(bytes, len);
     }
 
-    /// Reads `len` of `bytes`, at most up to an answer of the library's own.
+    /// Reads `len` of `bytes`, but stops before an answer of the library.
     fn advance(&mut self, bytes: &[u8], len: usize) -> (usize, Option<StatusCode>) {
         let mut at = 0;
         while at < len {
-            // A head is examined as a whole, although the socket may take only a part of it.
+            // A head is examined completely, although the socket may take only a part of it.
             let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else { break };
             at += match &mut self.state {
                 State::Open => len - at,
@@ -124,13 +123,13 @@ impl Framing {
     /// Reads the head at the beginning of `bytes`.
     ///
     /// # Errors
-    /// Its status when no route has given this answer.
+    /// The status of an answer that no route has given.
     fn head(&mut self, bytes: &[u8]) -> Result<(), StatusCode> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let head = head.and_then(|len| Some((len + 4, std::str::from_utf8(bytes.get(..len)?).ok()?)));
         let Some((len, status, text)) = head.and_then(|(len, text)| Some((len, status_of(text)?, text)))
         else {
-            // hyper writes a head at once, so this is not a head.
+            // hyper writes a head in one call, so this is not a head.
             self.open();
             return Ok(());
         };
@@ -185,12 +184,12 @@ mod tests {
 
     const BARE: &str = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-    /// Writes `text` in pieces of `step` bytes as a socket would; returns what was written before a bare
+    /// Writes `text` in pieces of `step` bytes like a socket; returns the number of bytes before a bare
     /// answer, and its status.
     fn write(framing: &mut Framing, text: &str, step: usize) -> (usize, Option<StatusCode>) {
         let mut at = 0;
         while at < text.len() {
-            // hyper writes a head at once; the socket takes a part of it.
+            // hyper writes a head in one call; the socket takes a part of it.
             let bytes = &text.as_bytes()[at..];
             match framing.look(bytes) {
                 Written::Bare(status) => return (at, Some(status)),

@@ -34,7 +34,7 @@ impl Places {
     /// A trusted proxy connects on behalf of many clients: only the total limits it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The limit that is reached.
     pub(super) fn take(&self, peer: IpAddr, settings: &HttpSettings) -> Result<Place, Refusal> {
         let address = household(peer);
         let mut taken = self.0.lock();

@@ -1,4 +1,4 @@
-//! The answer to a head that never became a request: with the envelope and the headers of every other answer.
+//! The answer to a head that never became a request, with the envelope and the headers of every other answer.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// Makes the complete answer to a client at an address.
+/// Makes the complete answer to a client at this address.
 pub(super) type Refusals = Arc<dyn Fn(StatusCode, IpAddr) -> Vec<u8> + Send + Sync>;
 
 /// The refusals of these routes: each counts against the rate of its address, like a request without a token.
@@ -35,7 +35,7 @@ pub(super) fn refusals(state: &ApiState) -> Refusals {
 /// The answer in HTTP/1 form, after which the connection ends.
 fn written(response: axum::response::Response) -> Vec<u8> {
     let (parts, body) = response.into_parts();
-    // Its body is in memory and so available at once.
+    // The body is in memory and so immediately available.
     let body =
         body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
     let reason = parts.status.canonical_reason().unwrap_or_default();

@@ -276,7 +276,7 @@ async fn what_is_no_request_is_answered_by_us_behind_every_answer_of_a_route() {
         ),
         ("no HTTP/2", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_owned(), &[400][..]),
         ("101 lines", format!("GET / HTTP/1.1\r\n{lines}\r\n"), &[431]),
-        // Which problem is found first: the long URL, or the long head.
+        // Either the long URL or the long head is found first.
         ("66 kB of an address", format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), &[414, 431]),
         ("200 kB of a header", format!("GET / HTTP/1.1\r\na: {long}{long}{long}\r\n\r\n"), &[431]),
     ];

@@ -1,5 +1,5 @@
-//! Detects when a connection takes too long: a machine that gets the connection's events and returns the next
-//! deadline.
+//! Detects when a connection takes too long: a state machine that receives the connection's events and
+//! returns the next deadline.
 //!
 //! The timeout of a request's body is not here: the layer that reads it answers 408 in the envelope.
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::settings::HttpSettings;
 
-/// What the client was late with.
+/// The step in which the client took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     /// The head of a request.
@@ -40,7 +40,7 @@ pub(super) struct Watch {
     stall_time: Duration,
     phase: Phase,
     http2: bool,
-    /// Since when the system has taken no more bytes for the client.
+    /// Since when the system has accepted no more bytes for the client.
     blocked_since: Option<Instant>,
 }
 
@@ -49,7 +49,7 @@ enum Phase {
     /// A request is being handled or its answer is being sent.
     Busy {
         requests: usize,
-        /// Answers being sent, and how many of them wait for the server and not for the client.
+        /// Answers being sent, and how many of them wait for the server instead of the client.
         sending: usize,
         producing: usize,
         progress: Instant,
@@ -77,8 +77,8 @@ impl Watch {
         }
     }
 
-    /// Bytes arrived. An HTTP/2 client sends much that belongs to no request; the idle timeout applies to its
-    /// heads.
+    /// Bytes arrived. An HTTP/2 client sends many frames that belong to no request; the idle timeout applies
+    /// to its heads.
     pub(super) fn read(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Head { begun, .. } => *begun = true,
@@ -87,7 +87,7 @@ impl Watch {
         }
     }
 
-    /// The system took bytes for the client.
+    /// The system accepted bytes for the client.
     pub(super) fn wrote(&mut self, now: Instant) {
         self.blocked_since = None;
         if let Phase::Busy { progress, .. } = &mut self.phase {
@@ -95,7 +95,7 @@ impl Watch {
         }
     }
 
-    /// The system takes no bytes now.
+    /// The system accepts no bytes now.
     pub(super) fn blocked(&mut self, now: Instant) {
         self.blocked_since.get_or_insert(now);
     }
@@ -129,7 +129,7 @@ impl Watch {
         }
     }
 
-    /// A request is over: its answer was passed to the system, or is no longer needed.
+    /// A request has ended: its answer was passed to the system, or is no longer needed.
     pub(super) fn request_ended(&mut self, now: Instant) {
         if let Phase::Busy { requests, .. } = &mut self.phase {
             *requests = requests.saturating_sub(1);
@@ -167,9 +167,9 @@ impl Watch {
 /// An event of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// There is a body.
+    /// A body begins.
     Began,
-    /// It is over.
+    /// The body has ended.
     Ended {
         /// Whether it waited for the server until now.
         was_producing: bool,

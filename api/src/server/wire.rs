@@ -60,11 +60,11 @@ pub(super) struct WatchedIo<S> {
     refusal: Option<Refusal>,
 }
 
-/// The last answer on a connection.
+/// The last answer of a connection.
 struct Refusal {
     bytes: Vec<u8>,
     written: usize,
-    /// After it is written, what the client still sends is read and dropped: closing a socket with unread
+    /// After it is written, further input of the client is read and dropped: closing a socket with unread
     /// bytes resets the connection, and the client may lose the answer.
     drained: usize,
     until: Pin<Box<Sleep>>,
@@ -189,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
 const DRAIN_LEN_MAX: usize = 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// One request of a connection; it ends when this is dropped.
+/// One request of a connection; dropping this ends it.
 #[derive(Debug)]
 pub(super) struct InHand(Pulse);
 
@@ -206,7 +206,7 @@ impl Drop for InHand {
     }
 }
 
-/// An answer's body that reports its pieces; the request is in hand until it is dropped.
+/// An answer's body that reports its pieces; the request is in progress until this is dropped.
 pub(super) struct WatchedBody {
     body: Body,
     producing: bool,

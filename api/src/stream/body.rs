@@ -17,8 +17,8 @@ use crate::stream::places::Place;
 
 /// A stream on its way to the caller.
 ///
-/// Nothing here waits for the caller: a piece is made when the connection takes one. A caller that does not
-/// read is limited by the queue of [`EventStream`] and by the server's stall timeout.
+/// Nothing here waits for the caller: a piece is made when the connection requests one. A caller that does
+/// not read is limited by the queue of [`EventStream`] and by the server's stall timeout.
 pub(crate) struct EventBody {
     source: Box<dyn EventStream>,
     state: ApiState,
@@ -76,8 +76,8 @@ impl EventBody {
         let mut item = source.next();
         loop {
             tokio::select! {
-                // First checks whether the caller may still see what is ready, because it may have waited for
-                // long.
+                // Checks first whether the caller may still see the ready items, because these may have
+                // waited for a long time.
                 biased;
                 () = ask_due(*ask_at, changes) => {
                     match standing.ask(state, extensions).await {
@@ -101,12 +101,13 @@ impl EventBody {
     }
 }
 
-/// Waits until the caller's permission is to be checked again: at the time, or when a key, a user or a session has changed.
+/// Waits until the caller's permission is to be checked again: when it is due, or after a change of a key, a user or a
+/// session.
 async fn ask_due(at: Instant, changes: &mut watch::Receiver<u64>) {
     let notified = async {
         sleep_until(at - ASK_EVERY + ASK_PAUSE).await;
         if changes.changed().await.is_err() {
-            // The sender is gone: no change is notified any more.
+            // The sender is dropped: there are no further notifications.
             std::future::pending::<()>().await;
         }
     };
@@ -118,6 +119,6 @@ async fn ask_due(at: Instant, changes: &mut watch::Receiver<u64>) {
 
 /// How often the caller's permission is checked again.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The least time between two checks: many streams may be open when many keys change.
+/// The least time between two checks: many streams may be open while many keys change.
 const ASK_PAUSE: Duration = Duration::from_millis(200);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);

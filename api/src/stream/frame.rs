@@ -5,7 +5,7 @@ use serde_json::json;
 use sidetone_model::event::{Gap, StreamItem};
 use sidetone_model::time::Timestamp;
 
-/// Sets how soon a client reconnects.
+/// Sets the client's delay before it reconnects.
 pub(super) const BEGINNING: Bytes = Bytes::from_static(b"retry: 3000\n\n");
 /// Shows that the connection works although there are no events.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");

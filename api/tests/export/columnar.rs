@@ -7,7 +7,7 @@ use parquet::record::{Field, Row};
 
 use super::*;
 
-/// The file of `rows` records; the row groups of its pieces, each read when it was asked for.
+/// The file with `rows` records; checks that each piece is read on demand.
 fn file(token: &str, rows: u64) -> SerializedFileReader<Bytes> {
     let mut file = Vec::new();
     ask_as(token, rows, usize::MAX, "?format=parquet", async |response, log| {
@@ -62,7 +62,7 @@ fn an_export_as_parquet_has_the_columns_of_the_csv_file() {
     }
 }
 
-/// Record 0 has nothing that may be absent but the devices, every other one has everything.
+/// Record 0 has no optional field except the devices; every other record has all fields.
 #[test]
 fn an_export_as_parquet_is_read_back_typed() {
     let file = file("tel_MARGIN_secret", 2);
@@ -171,7 +171,7 @@ fn an_empty_export_as_parquet_is_a_file_without_row_groups() {
     assert_eq!(names(&file).len(), 49);
 }
 
-/// The footer stands at the end: what is broken off before it is no file that somebody could take for whole.
+/// The footer is at the end of the file: a truncated file has none, so a reader rejects it.
 #[test]
 fn an_export_as_parquet_that_is_broken_off_is_no_file() {
     ask(12_345, 2, "?format=parquet", async |response, _| {

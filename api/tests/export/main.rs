@@ -119,7 +119,7 @@ impl Readiness for Ready {
     }
 }
 
-/// Record 0 has little, every other one whatever a record may have.
+/// Record 0 has few fields, every other one all fields.
 fn record(number: u64) -> Cdr {
     let bare = bare(number);
     if number == 0 {
@@ -231,7 +231,7 @@ fn bare(number: u64) -> Cdr {
     }
 }
 
-/// Asks for an export of `rows` records, the database failing at read `fails_at`.
+/// Requests an export of `rows` records; the database fails at read `fails_at`.
 fn ask(rows: u64, fails_at: usize, query: &str, case: impl AsyncFnOnce(Response, &Log)) {
     ask_as("tel_GOOD_secret", rows, fails_at, query, case);
 }
@@ -264,7 +264,7 @@ fn a_million_records_are_written_and_one_more_is_refused() {
     });
 }
 
-/// Memory is one piece, however long the export: the next one is read when the last one is taken.
+/// Only one piece is in memory, however long the export: the next one is read when the last one was taken.
 #[test]
 fn nothing_is_read_before_the_caller_takes_what_was_read() {
     ask(50_500, usize::MAX, "?format=ndjson", async |response, log| {

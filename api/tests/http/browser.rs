@@ -1,4 +1,4 @@
-//! What browsers ask for beside an answer: CORS, and gzip.
+//! Features that browsers request in addition to an answer: CORS and gzip.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ fn a_page_of_an_allowed_origin_may_call() {
         }
         assert!(!headers.contains_key("access-control-allow-credentials"));
         assert!(headers.contains_key("x-request-id"));
-        // Also failures can be read.
+        // Failures are readable as well.
         for (path, expected) in [("/api/v1/openapi.json", 200), ("/api/v1/cdrs", 401), ("/nothing", 404)] {
             let (status, headers, _) = send(&app, "GET", path, &[("origin", PANEL)]).await;
             assert_eq!(status.as_u16(), expected, "{path}");
@@ -105,7 +105,7 @@ fn long_texts_are_compressed_for_those_who_accept_it() {
         GzDecoder::new(packed.as_slice()).read_to_end(&mut unpacked).unwrap();
         assert!(unpacked == plain);
         assert!(serde_json::from_slice::<Value>(&unpacked).unwrap()["paths"].is_object());
-        // A short answer, and one to a client that refuses.
+        // A short answer, and an answer to a client that refuses gzip.
         let (_, headers, _) = send(&app, "GET", "/api/v1/cdrs", &gzip).await;
         assert!(!headers.contains_key("content-encoding"));
         let (_, headers, _) = send(&app, "GET", path, &[("accept-encoding", "gzip;q=0")]).await;

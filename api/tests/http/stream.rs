@@ -1,5 +1,5 @@
-//! What a stream of events does with time, on a clock that only the test moves: signs of life, and the end of the
-//! caller's standing.
+//! The behaviour of an event stream over time, on a clock that only the test moves: keep-alives, and the end of
+//! the caller's permission.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::{Log, NotReady};
 
-/// One stream that shows what the test sends.
+/// One stream of the items that the test sends.
 struct Streams(Mutex<Option<mpsc::Receiver<StreamItem>>>);
 
 struct Sent(mpsc::Receiver<StreamItem>);
@@ -85,7 +85,7 @@ struct Live {
 }
 
 impl Live {
-    /// An open stream that has said how soon to come back.
+    /// An open event stream that has received its `retry` interval.
     async fn open() -> Self {
         let (items, receiver) = mpsc::channel(10);
         let key = Arc::new(AtomicU8::new(GOOD));
@@ -143,7 +143,7 @@ async fn a_stream_ends_within_two_seconds_of_its_key() {
     }
 }
 
-/// Whoever did not take what was ready is asked for first, and only then shown it.
+/// If a ready item has not been taken, the permission is checked again before the item is shown.
 #[tokio::test(start_paused = true)]
 async fn what_waited_is_not_shown_to_who_may_no_longer_see_it() {
     let mut live = Live::open().await;
@@ -153,7 +153,8 @@ async fn what_waited_is_not_shown_to_who_may_no_longer_see_it() {
     assert_eq!(live.next().await, None);
 }
 
-/// A database that is away for a while ends no stream, and nothing is shown to somebody who may be gone.
+/// A temporary database failure ends no stream, and nothing is shown to a caller whose permission cannot be
+/// checked.
 #[tokio::test(start_paused = true)]
 async fn while_nobody_can_be_asked_nothing_is_shown() {
     let mut live = Live::open().await;

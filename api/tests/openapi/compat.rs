@@ -1,12 +1,12 @@
-//! Whether clients of one document can go on with another: what `v1` promises, as a comparison.
+//! Whether clients of one document work with another: the promise of `v1`, as a comparison.
 //!
-//! What is asked may only become less, what is answered may only become more.
+//! Requests may only require less, answers may only contain more.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// What a client of `old` would stumble over in `new`, a sentence each.
+/// The changes in `new` that break a client of `old`, one sentence each.
 pub fn breaks(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Found { old, new, sentences: Vec::new() };
     for (path, item) in members(&old["paths"]) {
@@ -27,7 +27,7 @@ struct Found<'a> {
     sentences: Vec<String>,
 }
 
-/// Which way a schema is used: what is accepted may widen, what is answered may narrow.
+/// The use of a schema: a request schema may become wider, an answer schema narrower.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Asked,
@@ -127,7 +127,7 @@ impl Found<'_> {
             _ => {}
         }
         for value in items(&old.schema["enum"]) {
-            // A client that ignores what it does not know bears a new value, none bears a missing one.
+            // A client that ignores unknown values accepts a new one; no client accepts the loss of one.
             if !items(&new.schema["enum"]).contains(value)
                 && (way == Way::Answered || new.schema.get("enum").is_some())
             {
@@ -193,7 +193,7 @@ impl Found<'_> {
         }
     }
 
-    /// What a reference leads to, its own neighbours kept.
+    /// The target of a reference, merged with the keys beside it.
     fn resolved(&self, document: &Value, value: &Value) -> Value {
         let target = value["$ref"].as_str().and_then(|target| document.pointer(target.strip_prefix('#')?));
         let Some(Value::Object(target)) = target else { return value.clone() };
@@ -204,7 +204,7 @@ impl Found<'_> {
     }
 }
 
-/// A schema with its null taken apart.
+/// A schema, its null separated.
 struct Plain {
     schema: Value,
     kinds: BTreeSet<String>,
@@ -216,7 +216,7 @@ impl Plain {
         let all: BTreeSet<String> = match &schema["type"] {
             Value::Array(kinds) => kinds.iter().map(text).collect(),
             Value::String(kind) => BTreeSet::from([kind.clone()]),
-            // A choice or no type at all: the whole of it is its type.
+            // A choice or no type: the complete choice stands for the type.
             _ => BTreeSet::from([format!("{}{}", schema["oneOf"], schema["anyOf"])]),
         };
         let nullable = all.contains("null");
@@ -243,7 +243,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Deeper than any schema; ends one that contains itself.
+/// Deeper than any schema; stops at a recursive one.
 const DEPTH_MAX: u32 = 16;
 
 #[cfg(test)]
@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// One operation that asks for `asked` and answers `answered`, with a parameter `p`.
+    /// One operation with the request `asked`, the answer `answered` and a parameter `p`.
     fn document(asked: Value, answered: Value, p: Value) -> Value {
         json!({
             "paths": {"/things": {"post": {
@@ -280,7 +280,7 @@ mod tests {
         )
     }
 
-    /// Changes the document at `pointer` and tells what breaks.
+    /// Changes the document at `pointer` and returns the incompatibilities.
     fn after(pointer: &str, value: Value) -> Vec<String> {
         let mut new = before();
         *new.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;

@@ -1,4 +1,4 @@
-//! The API document is the committed one, whole, and true of the routes.
+//! The committed API document is current, complete, and matches the routes.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
 #![allow(unreachable_pub, reason = "parts of a test")]
 
@@ -10,8 +10,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use sidetone_model::access::Permission;
 
-/// `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi` writes the document anew. A build with features says
-/// more than the committed document, which is the default build's.
+/// `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi` writes the document again. A build with features has
+/// a longer document than the committed one, which is that of the default build.
 #[test]
 #[cfg_attr(feature = "parquet", ignore = "the committed document is the default build's")]
 fn the_committed_document_is_what_the_code_says() {
@@ -28,7 +28,7 @@ fn the_committed_document_is_what_the_code_says() {
     );
 }
 
-/// What `OpenApiRouter::routes` did not add is not in the document.
+/// Routes not added by `OpenApiRouter::routes` would be missing in the document.
 #[test]
 fn every_route_is_registered_with_its_documentation() {
     let mut broken = Vec::new();
@@ -54,8 +54,8 @@ fn every_route_is_registered_with_its_documentation() {
     assert!(broken.is_empty(), "routes without documentation, see api/src/router.rs: {broken:?}");
 }
 
-/// What was released may only grow. `SIDETONE_RELEASE=1 cargo test -p sidetone-api --test openapi` takes the public
-/// part of the document as released.
+/// The released document may only grow. `SIDETONE_RELEASE=1 cargo test -p sidetone-api --test openapi` saves the
+/// public part of the document as released.
 #[test]
 fn what_was_released_still_holds() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.released.json");
@@ -114,7 +114,7 @@ fn every_operation_has_its_words() {
                 assert!(!public, "{name} needs a permission and no token");
                 assert!(Permission::from_name(permission).is_some(), "{name}: unknown {permission}");
             }
-            // Who is let in at all may; that is so for these alone.
+            // Every authenticated caller may use these operations, and no others.
             None => assert!(public || ANYBODY.contains(&id.as_str()), "{name} names no x-permission"),
         }
         for parameter in operation.get("parameters").and_then(Value::as_array).into_iter().flatten() {
@@ -123,7 +123,7 @@ fn every_operation_has_its_words() {
     }
 }
 
-/// Operations that need a token and no permission; each kind that `streamEvents` shows needs its own.
+/// Operations that need a token but no permission; each kind of event of `streamEvents` needs its own.
 const ANYBODY: &[&str] = &["changePassword", "getSelf", "logout", "streamEvents"];
 
 /// Every operation as `GET /path`.

@@ -1,4 +1,4 @@
-//! The caller of a request, and what it may see and do.
+//! The caller of a request, its scope and its permissions.
 
 mod permission;
 mod principal;

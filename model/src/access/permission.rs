@@ -76,14 +76,14 @@ impl Permission {
     pub fn preset(name: &str) -> Option<Vec<Permission>> {
         use Permission::*;
         Some(match name {
-            // The amounts of AI stand in conversations, and those of calls in records.
+            // Conversations contain the amounts of AI, records those of calls.
             "billing" => vec![BillingRead, CallsRead],
             "conferences" => vec![ConferencesControl, ConferencesRead, ConferencesWrite],
             "dialler" => vec![CallsControl, CallsRead],
             "full" => Self::ALL.iter().copied().filter(|p| *p != MarginRead).collect(),
             "notes" => vec![CallsControl, CallsRead, ConferencesRead],
             "read_only" => vec![CallsRead, ConferencesRead],
-            // The sessions say which recordings there are.
+            // Recordings are listed in the sessions.
             "recordings" => vec![CallsRead, ConferencesRead, RecordingsListen],
             _ => return None,
         })

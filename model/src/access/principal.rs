@@ -5,7 +5,7 @@ use std::fmt;
 use crate::access::{Permission, Role, Scope};
 use crate::ids::{ApiKeyId, OrganisationId, UserId};
 
-/// What the caller authenticated as.
+/// The credential that the caller authenticated with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
     /// An integration, by its key.
@@ -29,14 +29,14 @@ impl fmt::Display for Who {
 pub struct Principal {
     /// The key or the user.
     pub who: Who,
-    /// The organisation of the caller. What an operator creates without naming an organisation belongs to
-    /// this one.
+    /// The organisation of the caller. A resource that an operator creates without naming an organisation
+    /// belongs to this one.
     pub organisation_id: OrganisationId,
     /// The role of a user; a key has only permissions.
     pub role: Option<Role>,
-    /// What the caller may see.
+    /// The data that the caller may see.
     pub scope: Scope,
-    /// What the caller may do.
+    /// The permissions of the caller.
     pub permissions: Vec<Permission>,
 }
 

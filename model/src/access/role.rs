@@ -48,7 +48,7 @@ impl Role {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(role, _)| *role)
     }
 
-    /// What the role may do inside its scope.
+    /// The permissions of the role inside its scope.
     pub fn permissions(self) -> Vec<Permission> {
         use Permission::*;
         match self {
@@ -69,7 +69,7 @@ impl Role {
         }
     }
 
-    /// What a user with this role sees who belongs to that organisation and team.
+    /// The scope of a user with this role in that organisation and team.
     pub fn scope(self, organisation: OrganisationId, team: Option<TeamId>) -> Scope {
         match self {
             Role::Agent | Role::TeamSupervisor => Scope::Team { organisation, team },

@@ -1,8 +1,8 @@
-//! Which rows a caller may see.
+//! The rows that a caller may see.
 
 use crate::ids::{OrganisationId, TeamId};
 
-/// Which rows a caller may see; every store function that reads an organisation's data takes one.
+/// The rows that a caller may see; every store function that reads an organisation's data takes a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All organisations: the operator's scope.
@@ -19,9 +19,9 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether something of that organisation and team is visible.
+    /// Whether a resource of that organisation and team is visible.
     ///
-    /// Something without a team is visible only to callers who see the whole organisation.
+    /// A resource without a team is visible only to callers who see the whole organisation.
     pub fn covers(self, organisation: OrganisationId, team: Option<TeamId>) -> bool {
         match self {
             Scope::Everything => true,

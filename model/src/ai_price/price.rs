@@ -27,15 +27,15 @@ pub struct AiPrice {
     pub id: AiPriceId,
     /// See [`AiPriceKind`].
     pub kind: AiPriceKind,
-    /// The customer it is for; `None` for costs, and for every customer without a price of their own.
+    /// The customer of the price; `None` for costs, and for every customer without a price of their own.
     pub organisation_id: Option<OrganisationId>,
     /// The provider of the model.
     pub provider: String,
-    /// The models it is for.
+    /// The models of the price.
     pub model: ModelPattern,
     /// For a million input tokens that are not audio.
     pub text_input_per_million: Amount,
-    /// For a million input tokens of audio; `None` is the text price.
+    /// The price of a million input tokens of audio; `None` means the text price.
     pub audio_input_per_million: Option<Amount>,
     /// For a million output tokens.
     pub output_per_million: Amount,
@@ -67,7 +67,7 @@ impl AiPrice {
     }
 }
 
-/// The models that a price is for: one name, or every name with a prefix.
+/// The models of a price: one name, or every name with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelPattern {
     /// Only that model.
@@ -95,8 +95,8 @@ impl ModelPattern {
         }
     }
 
-    /// How well it fits: a longer prefix fits better than a shorter one, the whole name best; `None` when it
-    /// does not fit.
+    /// The quality of the match: a longer prefix matches better than a shorter one, the complete name best;
+    /// `None` if the name does not match.
     fn fit(&self, model: &str) -> Option<usize> {
         match self {
             ModelPattern::Exact(name) => (name == model).then_some(usize::MAX),
@@ -105,8 +105,8 @@ impl ModelPattern {
     }
 }
 
-/// The sell price and the cost of a conversation of `organisation` that started at `at`, with the prices in
-/// force then.
+/// The sell price and the cost of a conversation of `organisation` that started at `at`, by the prices in
+/// force at that time.
 ///
 /// A customer's own price takes precedence over a price for all, then the better pattern, then the newest.
 /// There is no amount if the organisation paid the provider, and none on a side without a matching price.
@@ -289,7 +289,7 @@ mod tests {
         assert!(highest.amount(&used(LIMITS.tokens, 0, LIMITS.tokens)).is_some());
     }
 
-    /// A simple model with another calculation: decimals, one price after the other.
+    /// A simpler model with a different calculation: decimals, one price after the other.
     fn by_decimals(price: &AiPrice, ai: &AiUse) -> Decimal {
         let line = |amount: Amount, tokens: u64| amount.decimal() * Decimal::from(tokens);
         let mut sum = line(price.output_per_million, ai.tokens_output);
@@ -302,7 +302,7 @@ mod tests {
             sum += line(price.text_input_per_million, ai.tokens_input);
         }
         let mut exact = sum;
-        // Dividing by a million moves the point: exact.
+        // Exact: division by a million only moves the decimal point.
         exact.set_scale(sum.scale() + 6).unwrap();
         exact.round_dp_with_strategy(8, RoundingStrategy::MidpointNearestEven)
     }

@@ -6,10 +6,10 @@ use crate::ids::{AgentId, CallId, ContactId};
 use crate::team::AgentKind;
 use crate::time::Timestamp;
 
-/// A report of a conversation: everything except what the platform decides.
+/// A report of a conversation: everything except the fields that the platform sets.
 ///
-/// Fields that are not given are cleared, with two exceptions: stored turns stay, so that a report may
-/// contain only the new ones, and the profile is kept if a report does not contain it.
+/// Missing fields are cleared, with two exceptions: stored turns stay, so that a report may contain only the
+/// new ones, and the profile is kept if a report does not contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `Conversation`")]
 pub struct ConversationDraft {
@@ -25,7 +25,7 @@ pub struct ConversationDraft {
     pub ai: Option<AiUse>,
     pub assembled_context: Option<String>,
     pub profile: Option<ReviewProfile>,
-    /// In order of `seq`, each once.
+    /// Ordered by `seq`, without duplicates.
     pub turns: Vec<Turn>,
 }
 

@@ -10,11 +10,13 @@ use crate::time::Timestamp;
 /// The stored conversations.
 pub trait Conversations: Send + Sync {
     /// Returns one conversation, of any organisation; the caller decides with [`FoundConversation::is_in`]
-    /// whether it may be shown, because "foreign" (403) and "none" (404) get different answers.
+    /// whether it may be shown, because "of another organisation" (403) and "unknown" (404) get different
+    /// answers.
     fn find(&self, id: ConversationId) -> PortFuture<'_, Option<FoundConversation>>;
 
-    /// Returns the conversation of a call: that of the record's organisation once the call has a record,
-    /// before that the one in `scope`, or else another organisation's, so that it can be refused.
+    /// Returns the conversation of a call. Once the call has a record, this is the conversation of the
+    /// record's organisation; before that it is the one in `scope`, or else another organisation's, so that
+    /// it can be refused.
     fn find_by_call(&self, scope: Scope, call: CallId) -> PortFuture<'_, Option<FoundConversation>>;
 
     /// The conversations inside `scope` that the query selects, newest first.

@@ -75,7 +75,7 @@ impl<'p> Names<'p> {
     }
 }
 
-/// The finding is placed at the first answer: what the agent says before the caller has spoken is not an
+/// The finding is placed at the first answer. A turn of the agent before the caller has spoken is not an
 /// answer.
 fn never_searched(turns: &[Turn], base: &KnowledgeBase) -> Option<Flag> {
     let searched = |turn: &Turn| {
@@ -95,8 +95,8 @@ fn never_searched(turns: &[Turn], base: &KnowledgeBase) -> Option<Flag> {
     })
 }
 
-/// Whether one word extends from `left` to `right`. A name that itself begins or ends with a sign ("Yahoo!")
-/// cannot extend there, and neither can one in a script without spaces between words.
+/// Whether one word extends from `left` to `right`. A name that itself begins or ends with a symbol
+/// ("Yahoo!") cannot extend there, and neither can one in a script without spaces between words.
 fn runs_on(left: Option<&char>, right: Option<&char>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     if is_combining_mark(*right) {

@@ -237,7 +237,7 @@ fn what_is_stored_is_not_contradicted() {
     assert!(refused(human).ends_with("another agent_kind"));
 }
 
-/// What a later report changes.
+/// The changes of a later report.
 type Edit = fn(&mut ConversationDraft);
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::conversation::{Charge, Conversation, ConversationDraft, LIMITS, Turn, review};
 use crate::ids::{ConversationId, OrganisationId};
 
-/// What a report changes.
+/// The changes that a report makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The new state of the conversation, with all its turns.
@@ -12,9 +12,9 @@ pub struct Update {
     pub new_turns: Vec<Turn>,
     /// Whether the conversation is new.
     pub created: bool,
-    /// Whether this report completes it: then its price is settled.
+    /// Whether this report completes the conversation: its price is then settled.
     pub completes: bool,
-    /// Whether anything differs from what is stored; an equal report writes nothing.
+    /// Whether the report differs from the stored state; an equal report writes nothing.
     pub changed: bool,
 }
 

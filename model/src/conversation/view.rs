@@ -10,7 +10,7 @@ use crate::money::{Amount, Currency};
 use crate::team::AgentKind;
 use crate::time::Timestamp;
 
-/// Which amounts a reader may see.
+/// The amounts that a reader may see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// `billing:read`: the sell price of the AI.
@@ -29,10 +29,10 @@ impl Conversation {
         }
     }
 
-    /// The conversation as lists show it, without its words.
+    /// The conversation as in lists, without its transcript.
     pub fn item(&self, sight: Sight, turn_count: u64) -> ConversationItem<'_> {
         let ai = self.ai.as_ref();
-        // An organisation that paid the provider itself is shown no amount, whatever is stored.
+        // An organisation that paid the provider itself sees no amount, whatever is stored.
         let rated = ai.is_some_and(|ai| ai.billing_mode == AiBillingMode::Rated);
         let sell = self.charge.sell.filter(|_| rated && sight.billing);
         let cost = self.charge.cost.filter(|_| rated && sight.margin);

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 /// An event of one organisation; written as its envelope `{id, type, timestamp, organisation_id, data}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// UUIDv7: greater than every id that this process made before.
+    /// UUIDv7: greater than every earlier id of this process.
     pub id: EventId,
     /// Dotted name such as `call.ended`.
     #[serde(rename = "type")]
@@ -22,11 +22,11 @@ pub struct Event {
     pub timestamp: Timestamp,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team of the call that it is about: a user who sees one team sees only that team's events. It is
-    /// not part of the envelope.
+    /// The team of the call that the event is about: a user who sees one team sees only that team's events.
+    /// It is not part of the envelope.
     #[serde(skip)]
     pub team_id: Option<TeamId>,
-    /// The teams and extensions whose users see it as well, for an event of a live room. Not part of the envelope.
+    /// For an event of a live room: further teams and extensions whose users see it. Not part of the envelope.
     #[serde(skip)]
     pub viewers: Option<Arc<EventViewers>>,
     /// The payload of that kind.
@@ -43,17 +43,17 @@ struct Head<'a> {
     organisation_id: &'a OrganisationId,
 }
 
-/// Where an event stands in the log. Positions only grow; there are holes between them.
+/// The position of an event in the log. Positions only grow, with gaps between them.
 ///
-/// Who has read everything up to a position and goes on behind it misses nothing, whichever node stored it: an event
-/// never appears before one that can be read already. Ids do not promise that.
+/// A reader that has read everything up to a position and continues after it misses no event, whichever node stored
+/// it: an event never becomes visible before one that is already readable. Ids do not guarantee that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub i64);
 
-/// An event where it stands in the log.
+/// An event with its position in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedEvent {
-    /// Where it stands.
+    /// The position.
     pub position: Position,
     /// The event.
     pub event: Event,
@@ -62,8 +62,8 @@ pub struct PlacedEvent {
 impl Event {
     /// Returns a new event of `organisation` that happened at `timestamp`.
     ///
-    /// Call it in the transaction that stores the event: a stream that starts at a time looks at when the id
-    /// was made.
+    /// Call it in the transaction that stores the event: a stream that starts at a time compares that time
+    /// with the creation time in the id.
     pub fn new(
         kind: EventKind,
         organisation_id: OrganisationId,
@@ -90,13 +90,13 @@ impl Event {
         Self::new(kind, organisation_id, team_id, timestamp, data)
     }
 
-    /// The envelope as it is sent, byte for byte the same each time.
+    /// The envelope as it is sent, with the same bytes each time.
     pub fn envelope(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The same envelope, with `data` as the payload's JSON text, so that a payload which is stored and sent is
-    /// formatted once.
+    /// The same envelope, with `data` as the payload's JSON text, so that a payload that is both stored and
+    /// sent is formatted once.
     pub fn envelope_of(&self, data: &str) -> String {
         let Event { id, kind, timestamp, organisation_id, .. } = self;
         let head = Head { id, kind, timestamp, organisation_id };
@@ -111,7 +111,7 @@ impl Event {
 }
 
 impl EventId {
-    /// When the id was made, to the millisecond; `None` when it is no UUIDv7.
+    /// The creation time of the id, to the millisecond; `None` if the id is not a UUIDv7.
     pub fn made_at(self) -> Option<Timestamp> {
         (self.0.get_version_num() == 7)
             .then(|| i64::try_from(self.0.as_u128() >> 80).ok())
@@ -120,10 +120,10 @@ impl EventId {
             .map(Timestamp::from_micros)
     }
 
-    /// The smallest id that can be made at `at`: ids made earlier are smaller.
+    /// The smallest id that can be created at `at`: earlier ids are smaller.
     pub fn first_at(at: Timestamp) -> Self {
         let millis = at.as_micros().max(0).unsigned_abs() / 1000;
-        // Version 7 and the variant of RFC 9562, nothing else.
+        // Only version 7 and the variant of RFC 9562 are set.
         EventId(Uuid::from_u128((u128::from(millis) & MILLIS_MASK) << 80 | 0x7000_8000_0000_0000_0000))
     }
 }

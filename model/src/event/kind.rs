@@ -76,14 +76,14 @@ pub(super) fn permission_of(name: &str) -> Permission {
     match name.split_once('.') {
         Some(("conference", _)) => Permission::ConferencesRead,
         Some(("recording", _)) => Permission::RecordingsListen,
-        // For those who may give an extension another password.
+        // For callers who may set the password of an extension.
         Some(("security", _)) => Permission::DirectoryWrite,
         _ => Permission::CallsRead,
     }
 }
 
-/// Every name that is known: those that this engine causes, and of the public document those that it does not cause yet, which an
-/// integrator may ask for all the same.
+/// Every known name: the kinds that this engine generates, and the kinds of the public document that it does not
+/// generate yet. Integrators may request those as well.
 pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
     EventKind::ALL.iter().map(|kind| kind.as_str()).chain(NOT_CAUSED_YET.iter().copied())
 }

@@ -11,7 +11,7 @@ use crate::port_future::PortFuture;
 /// The next part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventBatch {
-    /// The events, in order. Kinds of a newer version that this one does not know are left out.
+    /// The events, in order. Kinds that only a newer version knows are left out.
     pub events: Vec<PlacedEvent>,
     /// The position to continue after; the requested position when there were no events.
     pub next: Position,
@@ -19,27 +19,28 @@ pub struct EventBatch {
     pub is_last: bool,
 }
 
-/// Events that this process stored itself a moment ago, with nothing left out between them.
+/// Events that this process stored recently, without gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecentEvents {
     /// The events, in order; never empty.
     pub events: Vec<Arc<StreamedEvent>>,
     /// The position to continue after.
     pub next: Position,
-    /// Whether these are all that this process stored.
+    /// Whether the list ends with the last event that this process stored.
     pub is_last: bool,
 }
 
 /// Reads the stored events.
 pub trait EventLog: Send + Sync {
-    /// The events after the position `after`, at most `limit`, of all organisations, without the database: those
-    /// that this process stored itself.
+    /// The events after the position `after`, at most `limit`, of all organisations: those that this process
+    /// stored itself. Does not query the database.
     ///
-    /// `None` when that does not follow `after` without a gap: the reader was away for long, another process
-    /// stored events in between, or nothing new was stored here. Then [`EventLog::after`] has the next ones.
+    /// `None` if they do not follow `after` without a gap: the reader was away for too long, another process
+    /// stored events in between, or nothing new was stored here. [`EventLog::after`] then returns the next
+    /// ones.
     fn recent(&self, after: Position, limit: u32) -> Option<RecentEvents>;
 
-    /// The events that `reader` sees after the position `after`, at most `limit`.
+    /// The events after the position `after` that `reader` may see, at most `limit`.
     fn after<'a>(
         &'a self,
         reader: &'a EventReader,
@@ -50,7 +51,7 @@ pub trait EventLog: Send + Sync {
     /// The current end of the log: later events come after it.
     fn end(&self) -> PortFuture<'_, Position>;
 
-    /// The position of an event that `reader` sees; `None` if there is no such event.
+    /// The position of an event that `reader` may see; `None` if there is no such event.
     fn position_of<'a>(&'a self, reader: &'a EventReader, id: EventId) -> PortFuture<'a, Option<Position>>;
 
     /// Returns a position such that every event whose id is `first` or greater comes after it.

@@ -59,14 +59,14 @@ impl EventPattern {
         known
     }
 
-    /// As it was written.
+    /// The text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     fn matches_name(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
-            // The rest ends with its dot, or is empty.
+            // The remaining prefix ends with its dot, or is empty.
             Some(family) => name.starts_with(family),
             None => self.0 == name,
         }
@@ -80,7 +80,7 @@ impl FromStr for EventPattern {
         if Self::known().contains(text) {
             return Ok(Self(text.to_owned()));
         }
-        // An error repeats only the beginning of what was sent.
+        // An error repeats only the beginning of the received text.
         Err(EventPatternError::Unknown(text.chars().take(SHOWN_LEN_MAX).collect()))
     }
 }
@@ -118,10 +118,10 @@ impl EventPatterns {
         Self(vec![EventPattern("*".to_owned())])
     }
 
-    /// Makes the list.
+    /// Checks the number of patterns.
     ///
     /// # Errors
-    /// When the list is empty or too long.
+    /// If the list is empty or too long.
     pub fn new(patterns: Vec<EventPattern>) -> Result<Self, EventPatternError> {
         match patterns.len() {
             0 => Err(EventPatternError::Empty),
@@ -191,7 +191,7 @@ mod tests {
                 ],
             ),
             ("conference.updated", &[EventKind::ConferenceUpdated]),
-            // Known, and not generated yet.
+            // Known, but not generated yet.
             ("campaign.contact.*", &[]),
             ("ticket.created", &[]),
             ("recording.*", &[EventKind::RecordingFailed, EventKind::RecordingReady]),

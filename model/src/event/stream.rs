@@ -8,7 +8,7 @@ use crate::ids::{EventId, OrganisationId, TeamId};
 use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
-/// Which events one stream shows.
+/// The events of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     /// The caller.
@@ -37,18 +37,18 @@ impl EventFilter {
     }
 }
 
-/// Where a stream starts.
+/// The start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// After the last event that the client has seen.
     After(EventId),
-    /// With what happens from now on.
+    /// With the next event.
     Now,
-    /// With what was stored at this time or later.
+    /// With the events stored at this time or later.
     Since(Timestamp),
 }
 
-/// A stored event as streams and webhooks send it.
+/// A stored event in the form for streams and webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamedEvent {
     /// Its position in the log.
@@ -59,11 +59,11 @@ pub struct StreamedEvent {
     pub kind: EventKind,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team of the call that it is about.
+    /// The team of the call that the event is about.
     pub team_id: Option<TeamId>,
-    /// The teams and extensions whose users see it as well.
+    /// Further teams and extensions whose users see it.
     pub viewers: Option<Arc<EventViewers>>,
-    /// The event as it is sent; formatted once for all receivers.
+    /// The envelope as it is sent; formatted once for all receivers.
     pub envelope: String,
 }
 
@@ -82,10 +82,10 @@ impl From<&PlacedEvent> for StreamedEvent {
     }
 }
 
-/// Events that a stream should have contained but does not.
+/// Events that are missing in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// The client read too slowly; the stream ends, and a new one can start after the last event that was
+    /// The client read too slowly. The stream ends, and a new one can start after the last event that was
     /// read.
     SlowReader {
         /// The first missing event.
@@ -95,7 +95,7 @@ pub enum Gap {
         /// The number of missing events so far.
         events: u64,
     },
-    /// They are older than what can be replayed.
+    /// The events are older than the replay limit.
     TooOld {
         /// Events stored from then on follow.
         replay_from: Timestamp,
@@ -131,7 +131,7 @@ pub enum StreamItem {
 
 /// Opens live streams of events.
 pub trait EventStreams: Send + Sync {
-    /// Opens a stream of what `filter` admits; `now` limits how far back it may start.
+    /// Opens a stream of the events that `filter` admits; `now` limits how far back it may start.
     fn open(&self, filter: EventFilter, start: Start, now: Timestamp)
     -> PortFuture<'_, Box<dyn EventStream>>;
 }

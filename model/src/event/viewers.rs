@@ -1,4 +1,4 @@
-//! Who sees an event besides those who see the whole organisation.
+//! The viewers of an event, in addition to callers who see the whole organisation.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,11 +11,11 @@ use crate::ids::{ExtensionId, OrganisationId, TeamId};
 
 /// The teams and the extensions that an event of a live room concerns: those of the members.
 ///
-/// A user who sees one team sees the event if it is the user's team, or if the user takes calls on one of the
-/// extensions; see [`crate::room::RoomViewer`].
+/// A user who sees one team sees the event if it concerns the user's team, or an extension on which the user
+/// takes calls; see [`crate::room::RoomViewer`].
 ///
-/// Its text, which the database holds, is `t` and the digits of a team, or `x` and those of an extension, one after the
-/// other. Neither letter is a hexadecimal digit, so that a search for one of them finds no other.
+/// Its text in the database is a sequence of items: `t` and the digits of a team, or `x` and those of an extension.
+/// Neither letter is a hexadecimal digit, so a search for one item cannot match across items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventViewers {
     /// The members' teams.
@@ -29,12 +29,12 @@ pub struct EventViewers {
 pub struct EventReader {
     /// The reader's scope.
     pub scope: Scope,
-    /// The extensions that the reader takes calls on; only of a user who sees one team.
+    /// The extensions on which the reader takes calls; only for a user who sees one team.
     pub extensions: Vec<ExtensionId>,
 }
 
 impl EventViewers {
-    /// Whether there are none.
+    /// Whether there are neither teams nor extensions.
     pub fn is_empty(&self) -> bool {
         self.teams.is_empty() && self.extensions.is_empty()
     }
@@ -57,7 +57,7 @@ impl fmt::Display for EventViewers {
     }
 }
 
-/// The text is not that of viewers.
+/// The text does not contain viewers in this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be teams and extensions, each a letter and 32 hexadecimal digits")]
 pub struct EventViewersError;
@@ -84,7 +84,7 @@ impl FromStr for EventViewers {
 }
 
 impl EventReader {
-    /// Whether the reader sees an event of that organisation, team and viewers.
+    /// Whether the reader may see an event of that organisation, team and viewers.
     pub fn sees(
         &self,
         organisation: OrganisationId,

@@ -4,7 +4,7 @@ use crate::call::HangupCause;
 use crate::cdr::Cdr;
 use crate::failure::status::{Request, meaning, phrase};
 
-/// Why the call of a record was not answered; `None` when it was.
+/// Why the call of a record was not answered; `None` if it was answered.
 ///
 /// The far end's own response takes precedence; without one the cause of the caller's leg is used.
 pub fn of_record(cdr: &Cdr) -> Option<String> {
@@ -24,8 +24,8 @@ pub fn of_record(cdr: &Cdr) -> Option<String> {
     Some(of_cause.unwrap_or_else(|| "The call was not answered.".to_owned()))
 }
 
-/// What the cause of the caller's leg implies for an unanswered call; `None` for a cause that such a call
-/// does not have.
+/// The explanation of an unanswered call by the cause of the caller's leg; `None` for a cause that such a
+/// call does not have.
 pub fn of_cause(cause: HangupCause) -> Option<String> {
     why(cause).map(|(why, advice)| format!("The call was not answered: {why}. {advice}"))
 }

@@ -1,6 +1,6 @@
-//! Why a call was not answered, or a registration not accepted: the signalling, its meaning, and what to do.
+//! Why a call was not answered, or a registration not accepted: the signalling, its meaning, and advice.
 //!
-//! Everything here was in a message, or was counted; what caused it beyond that is not known.
+//! All facts come from messages or counters; causes beyond these are unknown.
 
 mod cause;
 mod outcome;

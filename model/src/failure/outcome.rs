@@ -1,4 +1,4 @@
-//! What is known of a failed request.
+//! The facts about a failed request.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ named! {
 /// Why a call was not answered, or a registration not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// How it failed.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// The final response.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,14 +41,14 @@ pub struct Failure {
     pub server: Option<String>,
     /// Whether the called side sent 180 or 183 before.
     pub rang: bool,
-    /// Requests with a CSeq number of their own: a request sent again with credentials is another one.
+    /// Requests with distinct CSeq numbers: a request repeated with credentials counts again.
     pub tries: u32,
     /// All copies of requests, including retransmissions.
     pub sent: u32,
-    /// How often the final response came in a row, to different requests.
+    /// The number of consecutive requests that got the final response.
     #[serde(skip_serializing_if = "is_one")]
     pub repeated: u32,
-    /// Responses that asked for a password.
+    /// Responses that requested credentials.
     #[serde(skip_serializing_if = "is_zero")]
     pub challenges: u32,
     /// Requests that carried credentials.
@@ -59,10 +59,10 @@ pub struct Failure {
     /// Reason headers (RFC 3326).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
-    /// Warning headers (RFC 3261 §20.43), as they were sent.
+    /// Warning headers (RFC 3261 §20.43), as received.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Other details from the messages, in whole sentences.
+    /// Other details from the messages, in complete sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }

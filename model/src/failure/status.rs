@@ -1,4 +1,4 @@
-//! The meaning of final SIP responses for a call and for a registration, and what to do.
+//! The meaning of final SIP responses for a call and for a registration, with advice.
 
 /// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Request {
     Registration,
 }
 
-/// The phrase of a status as the standard has it; empty for one that it does not know.
+/// The phrase of a status in the standard; empty for one that the standard does not have.
 pub fn phrase(status: u16) -> &'static str {
     STATUSES.iter().find(|row| row.0 == status).map_or("", |row| row.1)
 }
@@ -22,7 +22,7 @@ pub fn known(request: Request) -> Vec<u16> {
     }
 }
 
-/// The meaning of a status, completing "which means that", and what to do.
+/// The meaning of a status, completing "which means that", and the advice.
 pub(super) fn meaning(status: u16, request: Request) -> (&'static str, &'static str) {
     let words = match request {
         Request::Call => STATUSES.iter().find(|row| row.0 == status).map(|row| (row.2, row.3)),
@@ -47,7 +47,7 @@ fn general(status: u16) -> (&'static str, &'static str) {
     }
 }
 
-/// Status, phrase, meaning, what to do.
+/// Status, phrase, meaning, advice.
 type Row = (u16, &'static str, &'static str, &'static str);
 
 const STATUSES: &[Row] = &[
@@ -311,7 +311,7 @@ const STATUSES: &[Row] = &[
     ),
 ];
 
-/// Different entries for a registration: status, meaning, what to do.
+/// Different entries for a registration: status, meaning, advice.
 const REGISTERING: &[(u16, &str, &str)] = &[
     (
         400,

@@ -1,10 +1,10 @@
-//! A failure in sentences: what happened, what the messages contain, what to do.
+//! A failure in sentences: the event, the contents of the messages, the advice.
 
 use crate::failure::status::{self, Request};
 use crate::failure::{Failure, FailureKind, Reason, q850};
 
 impl Failure {
-    /// All sentences: what happened, what else the messages contain, and what to do.
+    /// All sentences: the event, further contents of the messages, and the advice.
     pub fn sentence(&self, request: Request) -> String {
         let mut text = self.happened(request);
         let more = self.said().into_iter().chain(self.details.iter().cloned());
@@ -15,7 +15,7 @@ impl Failure {
         text
     }
 
-    /// What to do.
+    /// The advice.
     pub fn advice(&self, request: Request) -> &'static str {
         let status = self.status.unwrap_or_default();
         match (self.kind, request) {

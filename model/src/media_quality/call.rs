@@ -214,7 +214,7 @@ pub struct LegTrace {
 }
 
 impl LegQuality {
-    /// The figures that a record keeps of the leg.
+    /// The figures of the leg that a record stores.
     pub fn figures(&self) -> Quality {
         let inbound = &self.inbound;
         Quality {
@@ -227,12 +227,12 @@ impl LegQuality {
         }
     }
 
-    /// Whether nothing was sent to the party.
+    /// Whether the party was sent no audio.
     fn heard_nothing(&self) -> bool {
         self.media_verdict == Some(MediaVerdict::NoOutboundMedia)
     }
 
-    /// Whether nothing usable came from the party.
+    /// Whether no usable audio came from the party.
     fn was_not_heard(&self) -> bool {
         match self.media_verdict {
             Some(MediaVerdict::NoInboundMedia) => true,
@@ -260,8 +260,8 @@ impl CallQuality {
         CallQuality { media_verdict, ..self }.with_callee()
     }
 
-    /// The quality with the fields that follow from the legs and the verdict: the called party and the worse
-    /// verdict. This completes records stored before those fields existed.
+    /// The quality with the fields that are derived from the legs and the verdict: the called party and the
+    /// worse verdict. This completes records stored before those fields existed.
     #[must_use]
     pub fn with_callee(mut self) -> Self {
         let is_answered = self.media_verdict != Some(MediaVerdict::Unanswered);
@@ -274,7 +274,7 @@ impl CallQuality {
         self
     }
 
-    /// What can be said of these legs together; the judgement is that of leg `a`.
+    /// The common result of these legs; the verdict is that of leg `a`.
     ///
     /// If a party heard nothing because nothing came from the other party, that is an effect: the sentence
     /// and the blame are those of the cause.
@@ -287,8 +287,8 @@ impl CallQuality {
         }
         let judged = legs.iter().find(|leg| leg.leg == LegSide::A);
         let is_fine = |leg: &LegQuality| matches!(leg.media_verdict, None | Some(MediaVerdict::Ok));
-        // The caller may be fine and still have heard impaired audio from the far end: the sentence is about
-        // both.
+        // The caller's leg may be good although the audio from the far end was impaired: the sentence then
+        // covers both.
         let far = legs.iter().find(|leg| leg.leg == LegSide::B && !is_fine(leg));
         let mut blame = judged.and_then(|leg| leg.blame);
         let sentence = match (judged, far) {
@@ -321,7 +321,7 @@ impl CallQuality {
     }
 }
 
-/// The quality of a live call, and who may see it.
+/// The quality of a live call, and the owner that decides who may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveCallQuality {
     /// The call's organisation.
@@ -338,9 +338,9 @@ pub trait LiveQuality: Send + Sync {
     fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>>;
 }
 
-/// What is said where no leg was judged.
+/// The sentence if no leg was judged.
 pub(super) const NO_MEDIA: &str = "The call had no media.";
-/// The reasons for which an address kept a party from being heard.
+/// The reasons for which a wrong address made a party inaudible.
 pub(super) const REASONS_OF_SILENCE: [&str; 4] =
     ["rejected_source", "advertised_unreachable", "own_unreachable", "icmp_unreachable"];
 

@@ -39,12 +39,13 @@ pub struct CalleeQuality {
 }
 
 impl CalleeQuality {
-    /// Builds the summary when only the record's figures were stored.
+    /// Builds the summary if only the record's figures were stored.
     pub(super) fn of_record(figures: Quality) -> Option<Self> {
         CalleeQuality::judged(figures, None, None, FIGURES_ALONE)
     }
 
-    /// A leg of these figures, with what was found beside them; `None` where no called party was judged on it.
+    /// Builds the summary from a leg's figures and verdict details; `None` if the leg of the called party was
+    /// not judged.
     pub(super) fn judged(
         figures: Quality,
         reason: Option<&str>,
@@ -67,5 +68,5 @@ impl CalleeQuality {
     }
 }
 
-/// The sentence when no more was stored.
+/// The sentence if nothing else was stored.
 pub(super) const FIGURES_ALONE: &str = "Nothing but the record's own figures was kept of this call's media.";

@@ -1,5 +1,5 @@
-//! The media quality of a call: the judgement on each leg and why, the figures in both directions, and their
-//! course second by second.
+//! The media quality of a call: the verdict on each leg with its reasons, and the figures in both directions,
+//! in total and for every second.
 //!
 //! Live calls, finished calls and the calls of `analyze` share one structure. A figure that cannot be judged
 //! is left out, never zero.

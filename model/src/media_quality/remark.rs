@@ -1,18 +1,18 @@
-//! Remarks on rules that apply in addition to the verdict, or nearly do.
+//! Remarks on rules that apply in addition to the verdict, or nearly apply.
 
 use crate::media_quality::call::REASONS_OF_SILENCE;
 use crate::media_quality::{QualityValue, RuleCheck, RuleMeasure, RuleOutcome};
 use crate::quality::MediaVerdict;
 
 impl RuleCheck {
-    /// The remark on a rule that also applies, or nearly does: `also true: quality 93 % (limit 95 %)`.
+    /// The remark on a rule that also applies, or nearly applies: `also true: quality 93 % (limit 95 %)`.
     ///
-    /// `None` for the rule that made the judgement, and for one that is not near.
+    /// `None` for the rule that made the verdict, and for one that is not close.
     pub fn remark(&self) -> Option<String> {
         let holds = self.outcome == RuleOutcome::Outranked;
         let is_near = self.outcome == RuleOutcome::Clear
             && self.reached_pct.is_some_and(|reached| reached.0 >= NEAR_MISS_PCT * 100);
-        // That the party was not heard is stated once, by the rule that explains it best.
+        // Only the rule that explains it best states that the party was not heard.
         let is_said = holds && (self.rule == MediaVerdict::NoInboundMedia || self.is_of_silence());
         if is_said || (!holds && !is_near) {
             return None;
@@ -27,7 +27,7 @@ impl RuleCheck {
         Some(format!("{begin}: {what}"))
     }
 
-    /// Whether it is one of the rules about why a party was not heard.
+    /// Whether it is one of the rules for a party that was not heard.
     fn is_of_silence(&self) -> bool {
         let reason = self.reason.as_deref().unwrap_or_default();
         self.rule == MediaVerdict::WrongAdvertisedAddress && REASONS_OF_SILENCE.contains(&reason)
@@ -35,7 +35,7 @@ impl RuleCheck {
 }
 
 impl RuleMeasure {
-    /// The figure with its limit: `quality 93 % (limit 95 %)`; `None` when either is missing.
+    /// The figure with its limit: `quality 93 % (limit 95 %)`; `None` if either is missing.
     fn words(&self) -> Option<String> {
         let (name, unit) = MEASURES
             .iter()
@@ -56,11 +56,11 @@ impl RuleMeasure {
     }
 }
 
-/// Figures that must be large enough for a rule to be checked at all; mentioned when they are too small.
+/// Figures that must be large enough for a rule to be evaluated at all; mentioned if they are too small.
 const GUARDS: &[&str] = &["gaps", "receive_expected_ms", "received", "send_expected_ms"];
-/// Figures of the silence rule that only hint at its cause and are no condition of it.
+/// Figures of the silence rule that only hint at its cause and are not conditions.
 const CIRCUMSTANCES: &[&str] = &["rejected_source", "unreachable_errors"];
-/// How near a rule must come to be reported, in percent of its threshold.
+/// How close a rule must come to be reported, in percent of its threshold.
 const NEAR_MISS_PCT: i64 = 80;
 /// The figures that have a limit: their key, their name, and their unit.
 const MEASURES: &[(&str, &str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Why a leg got its verdict: what every rule measured, and how far it was from applying.
+//! The reasons for a leg's verdict: the measurement of every rule, and how far it was from applying.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -84,7 +84,8 @@ pub enum QualityValue {
     Text(String),
 }
 
-/// Written by hand: the derived one would try the alternatives in turn, and build an error for each that fails.
+/// Not derived: a derived implementation would try the alternatives in turn, and build an error for each that
+/// fails.
 impl<'de> Deserialize<'de> for QualityValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QualityVisitor)
@@ -125,8 +126,7 @@ impl Visitor<'_> for QualityVisitor {
     }
 }
 
-/// Written by hand: in JSON a count and a decimal are both numbers, and a value may match only one
-/// alternative.
+/// Not derived: in JSON a count and a decimal are both numbers, but a value must match only one alternative.
 #[cfg(feature = "openapi")]
 impl utoipa::PartialSchema for QualityValue {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {

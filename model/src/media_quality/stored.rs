@@ -1,4 +1,4 @@
-//! What is known of the media of a call that is over, by its record.
+//! The media quality of a call that has ended, by its record.
 
 use crate::cdr::Cdr;
 use crate::failure;
@@ -8,7 +8,7 @@ use crate::port_future::PortFuture;
 use crate::quality::MediaVerdict;
 
 impl CallQuality {
-    /// What can be said of a call of whose media nothing is kept.
+    /// The quality of a call of which no media figures are stored.
     pub fn nothing_of(cdr: &Cdr) -> Self {
         let verdict = cdr.quality.verdict;
         let sentence = match verdict {
@@ -16,7 +16,7 @@ impl CallQuality {
                 failure::of_record(cdr).unwrap_or_else(|| NO_MEDIA.to_owned())
             }
             Some(_) => FIGURES_ALONE.to_owned(),
-            // An engine that died with the call could not tell.
+            // An engine that crashed during the call could not report.
             None => "Nothing is known of this call's media.".to_owned(),
         };
         CallQuality {
@@ -35,7 +35,7 @@ impl CallQuality {
         }
     }
 
-    /// The same of a call whose record says why it was not answered.
+    /// The same quality with the sentence of the record, if the record states why the call was not answered.
     #[must_use]
     pub fn ended_as(mut self, cdr: &Cdr) -> Self {
         if let Some(sentence) = failure::of_record(cdr) {
@@ -45,8 +45,9 @@ impl CallQuality {
     }
 }
 
-/// The media of calls that are over.
+/// The media of calls that have ended.
 pub trait StoredQuality: Send + Sync {
-    /// What was kept of a record that the caller was found to be allowed to see; `None` when nothing was.
+    /// The stored quality of a record; the caller must be allowed to see the record. `None` if nothing was
+    /// stored.
     fn of_record<'a>(&'a self, cdr: &'a Cdr) -> PortFuture<'a, Option<CallQuality>>;
 }

@@ -1,4 +1,4 @@
-//! What arrived on a leg, second by second.
+//! The packets that arrived on a leg, for every second.
 
 use std::borrow::Cow;
 
@@ -32,11 +32,11 @@ pub struct QualityTimeline {
 pub struct QualitySecond {
     /// Packets that arrived.
     pub received: u32,
-    /// Packets that never arrived, where their successors did.
+    /// Packets that never arrived although their successors did.
     pub lost: u32,
     /// Packets too late for a buffer of 100 ms.
     pub late: u32,
-    /// Packets that arrived again.
+    /// Packets that arrived more than once.
     pub duplicates: u32,
     /// Peak of the smoothed jitter, ms.
     pub jitter_max_ms: Option<Hundredths>,
@@ -50,7 +50,7 @@ pub struct QualitySecond {
     pub audio_expected: bool,
     /// Whether the sender announced silence.
     pub silence_announced: bool,
-    /// Whether keys were pressed.
+    /// Whether telephone events (keys) were sent.
     pub event: bool,
     /// Mean level of the audio that was decoded, in whole dBov; −127 is digital silence (RFC 6465 §3). `None` when none
     /// was decoded.
@@ -74,7 +74,7 @@ impl QualityTimeline {
         "level_dbov",
     ];
 
-    /// Makes the timeline of these rows.
+    /// Returns the timeline of these rows.
     pub fn new(begins_at: Timestamp, step_s: u32, seconds: Vec<QualitySecond>) -> Self {
         let columns = Self::COLUMNS.map(Cow::Borrowed).to_vec();
         QualityTimeline { begins_at, step_s, columns, seconds }
@@ -141,7 +141,7 @@ impl Serialize for QualitySecond {
         let mut row = serializer.serialize_seq(Some(COLUMNS))?;
         for cell in self.cells() {
             match cell {
-                // There are many of them: integers are written without decimals.
+                // Rows are numerous, so integers are written without decimals.
                 Some(Hundredths(number)) if number % 100 == 0 => row.serialize_element(&(number / 100))?,
                 other => row.serialize_element(&other)?,
             }
@@ -153,7 +153,7 @@ impl Serialize for QualitySecond {
 impl<'de> Deserialize<'de> for QualitySecond {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut cells = Vec::<Option<Hundredths>>::deserialize(deserializer)?;
-        // Rows that were stored before there was a level.
+        // Rows stored before the level column existed.
         if cells.len() == COLUMNS - 1 {
             cells.push(None);
         }
@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for QualitySecond {
     }
 }
 
-/// The columns that rows are written with, whatever the text has: it may be of a version with fewer.
+/// Returns the current columns, whatever the text contains: an older version may have written fewer.
 fn own_columns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cow<'static, str>>, D::Error> {
     Vec::<String>::deserialize(deserializer)?;
     Ok(QualityTimeline::COLUMNS.map(Cow::Borrowed).to_vec())

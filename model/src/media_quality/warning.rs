@@ -1,4 +1,4 @@
-//! Warnings that are sent at once when the media quality of a live call changes.
+//! Warnings that are sent immediately when the media quality of a live call changes.
 
 use serde::Serialize;
 
@@ -21,24 +21,24 @@ words! {
     }
 }
 
-/// A change for the worse on a leg of a live call, or its end.
+/// A degradation on a leg of a live call, or the end of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MediaWarning {
-    /// Which side of the call it is.
+    /// The side of the call.
     pub leg: LegSide,
-    /// The number at its far end; left out when it is not known.
+    /// The number of the leg's party; left out if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub party: Option<String>,
     /// What changed.
     pub state: MediaChange,
-    /// How the leg is judged now.
+    /// The current verdict on the leg.
     pub media_verdict: Option<MediaVerdict>,
-    /// The previously reported judgement; `ok` at first.
+    /// The previously reported verdict; `ok` at first.
     pub previous: MediaVerdict,
     /// The result as a sentence.
     pub sentence: String,
-    /// Since when: the silence, also when it is over, or the judgement.
+    /// The start of the silence, also when it has ended, or of the verdict.
     pub since: Timestamp,
-    /// When it was noticed.
+    /// When it was detected.
     pub at: Timestamp,
 }

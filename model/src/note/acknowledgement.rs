@@ -33,14 +33,14 @@ impl Acknowledgement {
         Some(Acknowledgement { id: id.parse().ok()?, at })
     }
 
-    /// The time that is stored: the phone's own, but not before the note was sent, nor more than a minute
-    /// after `now`, because the phone's clock may be wrong.
+    /// The time to store: the phone's own, but not before the note was sent, nor more than a minute after
+    /// `now`, because the phone's clock may be wrong.
     pub fn acked_at(&self, sent_at: Timestamp, now: Timestamp) -> Timestamp {
         self.at.unwrap_or(now).min(now.plus_micros(AHEAD_MAX_US)).max(sent_at)
     }
 }
 
-/// A phone may return the whole note with it.
+/// A phone may return the complete note with the acknowledgement.
 const BYTES_MAX: usize = 8 * 1024;
 /// How far a phone's clock may be ahead.
 const AHEAD_MAX_US: i64 = 60 * 1_000_000;
@@ -102,7 +102,7 @@ mod tests {
             let tap = Acknowledgement { id: NoteId(uuid::Uuid::nil()), at: tapped.map(at) };
             assert_eq!(tap.acked_at(sent, now), at(counts), "{tapped:?}");
         }
-        // It works even if the switch's clock was set back.
+        // It also works if the switch's clock was set back.
         let tap = Acknowledgement { id: NoteId(uuid::Uuid::nil()), at: None };
         assert_eq!(tap.acked_at(at(900), now), at(900));
     }

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 /// A change of a note, to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A user acknowledged it, or a client reports so.
+    /// A user acknowledged the note, or a client reports an acknowledgement.
     Acked(Tap),
     /// The result of sending it to one phone.
     Answered {
@@ -66,7 +66,7 @@ pub struct NewNote {
     pub sent_at: Timestamp,
     /// The payload for the phones; empty when nothing is sent.
     pub payload: Bytes,
-    /// Why it cannot be sent; `None` when it will be.
+    /// Why it cannot be sent; `None` if it can.
     pub error: Option<String>,
     /// The node that sends it.
     pub node: NodeId,
@@ -81,11 +81,11 @@ pub struct FromRoom {
     pub room: RoomName,
     /// The session.
     pub session: ConferenceSessionId,
-    /// The legs that it is sent to, one receipt each.
+    /// The legs to which the note is sent, one receipt each.
     pub legs: Vec<LegId>,
 }
 
-/// A phone that a note goes to.
+/// A phone that receives a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReceipt {
     /// The leg, the extension, or the number of a room's member.
@@ -130,7 +130,7 @@ pub enum Tapper {
     },
 }
 
-/// Called after the commit; dropped without a call if there will be no commit.
+/// Called after the commit; dropped without a call if nothing is committed.
 pub type Committed = Box<dyn FnOnce() + Send>;
 
 /// The stored notes, for their senders.
@@ -138,13 +138,13 @@ pub trait NoteLog: Send + Sync {
     /// Stores changes in one durable transaction, each with its event; returns the result of each, in order.
     fn write_changes<'a>(&'a self, changes: &'a [Change]) -> PortFuture<'a, Vec<Written>>;
 
-    /// Whether writes now are part of a larger unit, which another function commits.
+    /// Whether writes are currently part of a larger unit, which another function commits.
     fn is_within_unit(&self) -> bool;
 
-    /// Stores a new note within that unit.
+    /// Stores a new note within this unit.
     fn write_within<'a>(&'a self, note: &'a NewNote, committed: Committed) -> PortFuture<'a, ()>;
 
-    /// Returns the organisation and team of the call, according to the notes that were sent into it.
+    /// Returns the organisation and team of the call, as stored with the notes that were sent into it.
     fn owner_of_call(&self, call: CallId) -> PortFuture<'_, Option<(OrganisationId, Option<TeamId>)>>;
 }
 
@@ -156,7 +156,7 @@ impl NewNote {
         NewNote { title: note.title().to_owned(), level: note.level(), ack: note.ack(), payload, ..self }
     }
 
-    /// Returns its status when it is first stored.
+    /// Returns the status with which it is first stored.
     pub fn status(&self) -> NoteStatus {
         if self.error.is_some() { NoteStatus::Failed } else { NoteStatus::Pending }
     }

@@ -12,7 +12,7 @@ use crate::problem::FieldProblem;
 /// A valid note: a title, and rows in the order in which they were sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// Every field as a phone receives it, without the id; `title`, `body`, `level` and `ack` are among them.
+    /// Every field as a phone receives it, including `title`, `body`, `level` and `ack`, without the id.
     rows: Vec<(String, ExactJson)>,
     title: String,
     level: NoteLevel,
@@ -52,7 +52,7 @@ impl Note {
     /// Reads a note from an integrator.
     ///
     /// # Errors
-    /// Every wrong field, in the order of the note; an error of the whole note has the name `body`, as in
+    /// Every wrong field, in the order of the note; a problem of the complete note has the name `body`, as in
     /// every other request.
     pub fn parse(bytes: &[u8]) -> Result<Note, Vec<FieldProblem>> {
         let object = json::object(bytes)?;
@@ -103,7 +103,7 @@ impl Note {
             ("ack", other) => Err(mistyped("true or false", &other)),
             ("body", Value::String(_)) => Ok(exact),
             ("body", other) => Err(mistyped("a string", &other)),
-            // The field marks the notes that rooms send: no other note may look like one.
+            // The field marks notes that rooms send: no other note may have it.
             ("event", _) => Err("is reserved for what the service itself sends".to_owned()),
             ("id", _) => Err("is assigned by the service, leave it out".to_owned()),
             ("level", Value::String(level)) => {
@@ -123,8 +123,8 @@ impl Note {
         }
     }
 
-    /// The payload for a phone: compact JSON, the `id` before the fields in the order in which they were
-    /// sent, with every number as it was sent. `level` is always there.
+    /// The payload for a phone: compact JSON, first the `id`, then the fields in the order in which they were
+    /// sent, with every number unchanged. `level` is always present.
     pub fn payload(&self, id: NoteId) -> String {
         let mut payload = format!("{{\"id\":\"{id}\"");
         for (name, value) in &self.rows {
@@ -170,7 +170,7 @@ fn mistyped(wanted: &str, found: &Value) -> String {
 
 /// Characters (Unicode scalar values) of a title, counted after trimming.
 pub const TITLE_LEN_MAX: usize = 200;
-/// Octets of the JSON that is sent to a phone, with its id: a whole note stays under 4 KB.
+/// Octets of the JSON that is sent to a phone, with its id: a complete note stays under 4 KB.
 pub const WHOLE_BYTES_MAX: usize = 4_095;
 
 #[cfg(test)]
@@ -320,7 +320,7 @@ mod tests {
                 prop_assert!(payload.len() <= WHOLE_BYTES_MAX);
                 let received: Map<String, Value> = serde_json::from_str(&payload).unwrap();
                 let names: Vec<&String> = received.keys().skip(1).collect();
-                // The level that was left out stands last.
+                // A default level comes last.
                 object.insert("level".to_owned(), json!("info"));
                 prop_assert_eq!(names, object.keys().collect::<Vec<_>>());
                 // If a phone sends a received note back as a new note, only its id is refused.

@@ -1,8 +1,8 @@
-//! Notes: what phones show, what they answered, and what their users acknowledged.
+//! Notes: the content that phones show, the phones' answers, and the acknowledgements of their users.
 //!
-//! [`Note::parse`] reads a note from an integrator, [`Note::payload`] is what a phone receives,
-//! [`Acknowledgement`] is the message when a user taps the button, and [`NoteRecord`] is what can be read
-//! afterwards.
+//! [`Note::parse`] reads a note from an integrator, [`Note::payload`] is the content for a phone,
+//! [`Acknowledgement`] is the message that a phone sends when its user taps the button, and [`NoteRecord`] is
+//! the stored form for readers.
 
 mod acknowledgement;
 mod change;

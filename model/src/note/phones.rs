@@ -17,14 +17,14 @@ pub trait Phones: Send + Sync {
     fn send(&self, notes: Vec<Dispatch>) -> PortFuture<'_, ()>;
 }
 
-/// A live call, as needed for a note.
+/// A live call with the fields that a note needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPhones {
     /// The organisation it belongs to.
     pub organisation: OrganisationId,
     /// Its team.
     pub team: Option<TeamId>,
-    /// Whether it was answered: before that nothing is sent inside a dialog.
+    /// Whether it was answered: before the answer nothing is sent inside a dialog.
     pub is_answered: bool,
     /// The legs whose far end is a phone of an extension.
     pub phones: Vec<Phone>,
@@ -39,7 +39,7 @@ pub struct Phone {
     pub name: String,
 }
 
-/// A note on its way to the phones.
+/// A note to be sent to phones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
     /// The note.

@@ -30,7 +30,7 @@ pub trait Notes: Send + Sync {
     /// Returns the notes sent into a call that is live or has a record or notes, newest first.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is none such,
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such call,
     /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
     fn of_call<'a>(
         &'a self,
@@ -82,15 +82,15 @@ pub struct NoteSent {
 /// A filter of the notes of a call, an extension or a room; every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoteQuery {
-    /// Those with this status.
+    /// Notes with this status.
     pub status: Option<NoteStatus>,
-    /// Those of this level.
+    /// Notes of this level.
     pub level: Option<NoteLevel>,
-    /// Those from this source.
+    /// Notes from this source.
     pub source: Option<NoteSource>,
-    /// Those with or without an acknowledgement.
+    /// Notes with or without an acknowledgement.
     pub acked: Option<bool>,
-    /// Those sent at this time or later.
+    /// Notes sent at this time or later.
     pub since: Option<Timestamp>,
     /// The window.
     pub window: Window,

@@ -1,4 +1,4 @@
-//! The stored form of a note: its recipients, what each phone answered, who acknowledged it.
+//! The stored form of a note: its recipients, the answer of each phone, the acknowledgements.
 
 use serde::Serialize;
 
@@ -119,7 +119,7 @@ pub struct NoteReceipt {
 }
 
 impl NoteStatus {
-    /// The status of a note as a whole, and why it failed, from its receipts in order.
+    /// The status of a complete note, and why it failed, from its receipts in order.
     pub fn of<'a>(
         receipts: impl IntoIterator<Item = (NoteStatus, Option<&'a str>)>,
     ) -> (NoteStatus, Option<String>) {
@@ -138,7 +138,7 @@ impl NoteStatus {
         }
     }
 
-    /// A phone that accepted it outranks one that has not answered, and an acknowledgement outranks both.
+    /// A phone that accepted the note outranks one that has not answered; an acknowledgement outranks both.
     fn rank(self) -> u8 {
         match self {
             NoteStatus::Failed => 0,

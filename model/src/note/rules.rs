@@ -5,13 +5,13 @@ use crate::note::NoteStatus;
 /// The result of sending a note to one phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhoneAnswer {
-    /// The leg or the binding was gone before the note was sent.
+    /// The leg or the binding did not exist any more when the note was to be sent.
     Gone,
-    /// Too many notes were being sent already.
+    /// Too many notes were being sent.
     Overload,
     /// No answer within 32 seconds.
     Silence,
-    /// The switch took no notes: it was stopping or overloaded.
+    /// The switch accepted no notes: it was stopping or overloaded.
     NotTaken,
     /// A final SIP status.
     Status(u16),
@@ -19,7 +19,7 @@ pub enum PhoneAnswer {
     Unreachable,
 }
 
-/// What is stored of an answer.
+/// The stored form of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The status of the note at this phone.
@@ -52,12 +52,12 @@ pub fn outcome(answer: PhoneAnswer) -> Outcome {
     }
 }
 
-/// Which receipt of a note to an extension an acknowledgement from one of its devices is for; `None` if for
-/// none. `receipts` are the contact and whether it was acknowledged, in order; `device` is the registered
-/// contact of the acknowledging device, if known.
+/// Returns the receipt of a note to an extension to which an acknowledgement from one of its devices belongs;
+/// `None` if there is none. `receipts` are the contact and whether it was acknowledged, in order; `device` is
+/// the registered contact of the acknowledging device, if known.
 ///
-/// A device that registered again under another contact still belongs to the extension: while no device has
-/// acknowledged, its acknowledgement counts.
+/// A device that registered again with another contact still belongs to the extension: its acknowledgement
+/// counts unless another device has acknowledged before.
 pub fn tapped(receipts: &[(&str, bool)], device: Option<&str>) -> Option<usize> {
     let own = device.and_then(|device| receipts.iter().position(|(contact, _)| *contact == device));
     match own {

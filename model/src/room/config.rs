@@ -1,4 +1,4 @@
-//! A room as the switch knows it.
+//! A room in the form that the switch uses.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct Exemption {
     pub role: Role,
 }
 
-/// A room as the switch knows it.
+/// A room in the form that the switch uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomConfig {
     /// Primary key.
@@ -36,7 +36,7 @@ pub struct RoomConfig {
     pub organisation_id: OrganisationId,
     /// The display name.
     pub name: String,
-    /// What extensions dial, and outside callers key.
+    /// The number that extensions dial and outside callers key.
     pub number: String,
     /// See [`Room`](super::Room).
     pub participant_pin: Pin,
@@ -54,14 +54,14 @@ pub struct RoomConfig {
     pub announce_names: bool,
     /// See [`Room`](super::Room).
     pub max_members: u32,
-    /// Who enters without a PIN.
+    /// The extensions that enter without a PIN.
     pub exemptions: Vec<Exemption>,
-    /// Who is rung when it opens, in order.
+    /// The extensions that are rung when it opens, in order.
     pub members: Vec<ExtensionId>,
 }
 
 impl RoomConfig {
-    /// What an extension that proved itself by digest is seated as without a PIN.
+    /// The role of an extension that authenticated by digest and enters without a PIN.
     pub fn exempt(&self, extension: ExtensionId) -> Option<Role> {
         self.exemptions.iter().find(|exempt| exempt.extension_id == extension).map(|exempt| exempt.role)
     }

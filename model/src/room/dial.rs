@@ -1,4 +1,4 @@
-//! Calls that clients have rooms place: the request, its answer, and why one failed.
+//! Calls that rooms place for clients: the request, its answer, and the reasons for a failure.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ words! {
     }
 }
 
-/// A party that is to be rung and added to a room.
+/// A party to be rung and added to a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialRequest {
     /// Where they are.
@@ -27,16 +27,16 @@ pub struct DialRequest {
     pub target: String,
     /// The role in the room.
     pub role: Role,
-    /// Whether the party is asked for the key 1 before it is seated.
+    /// Whether the party is asked to press 1 before it joins.
     pub confirm: bool,
 }
 
 /// A party that is being rung for a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomDialled {
-    /// The extension's number or the telephone number, as it was requested.
+    /// The extension's number or the telephone number, as requested.
     pub target: String,
-    /// The call to it. A target that was already being rung has the call of the first request.
+    /// The call to the target. If the target was already being rung, this is the call of the first request.
     pub call: CallId,
 }
 
@@ -66,7 +66,7 @@ words! {
     }
 }
 
-/// A party that was dialled and did not join; the data of `conference.dial_failed`.
+/// A party that was dialled but did not join; the data of `conference.dial_failed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RoomDialFailed {
     /// The organisation of the room.
@@ -86,7 +86,7 @@ pub struct RoomDialFailed {
     pub role: Role,
     /// Why it did not join.
     pub cause: DialFailure,
-    /// The final SIP status, where the cause is `failed`.
+    /// The final SIP status, if the cause is `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sip_status: Option<u16>,
     /// When it failed.

@@ -75,20 +75,20 @@ pub struct RoomEvent {
     pub session: ConferenceSessionId,
     /// When it changed.
     pub at: Timestamp,
-    /// The live room's `revision` from this change on: it grows with every change of the readable state.
+    /// The `revision` of the live room after this change: it grows with every change of the readable state.
     pub revision: u64,
     /// What changed.
     pub what: RoomChange,
 }
 
-/// What can change in a live room.
+/// The changes of a live room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomChange {
-    /// Everyone except the moderators was muted, or is no longer.
+    /// Everyone except the moderators was muted, or unmuted.
     AllMuted(bool),
     /// The room has ended; the last change of a session except [`RoomChange::Recorded`].
     Ended,
-    /// A default member is being rung, or no longer; its new state.
+    /// The ringing of a default member began or ended; its new state.
     Invited(Invite),
     /// A member joined.
     Joined(Person),
@@ -96,14 +96,14 @@ pub enum RoomChange {
     Left {
         /// Their member id.
         member: u32,
-        /// Why: `MEDIA_TIMEOUT` when the phone was gone.
+        /// The reason: `MEDIA_TIMEOUT` if the phone stopped sending.
         cause: HangupCause,
         /// How long the member talked, in milliseconds.
         talked_ms: u64,
     },
-    /// The room was locked, or unlocked.
+    /// The room was locked or unlocked.
     Locked(bool),
-    /// What a member hears, or how it is heard, changed.
+    /// A change of what a member hears, or of how it is heard.
     Member {
         /// Their member id.
         member: u32,
@@ -117,7 +117,7 @@ pub enum RoomChange {
         /// The requester.
         by: MergedBy,
     },
-    /// A member was muted, or unmuted.
+    /// A member was muted or unmuted.
     Muted {
         /// Their member id.
         member: u32,
@@ -131,23 +131,23 @@ pub enum RoomChange {
     },
     /// A sound that was played into the room has ended.
     Played {
-        /// Which, and to whom.
+        /// The sound and its listeners.
         sound: PlayingSound,
-        /// Whether it ended early: by an order, or because its listener or the room was gone.
+        /// Whether it ended early: by an order, or because its listener left or the room ended.
         stopped: bool,
     },
     /// A sound is played into the room.
     Playing(PlayingSound),
-    /// The session's recording is complete; may come after the end.
+    /// The session's recording is complete; may follow the end of the session.
     Recorded {
         /// Its file's length.
         bytes: u64,
-        /// Why it ended early.
+        /// The reason for an early end.
         error: Option<String>,
     },
     /// The recording started or ended.
     Recording(bool),
-    /// The recordings of the session have so many channels; comes before the first one starts.
+    /// The number of channels of the session's recordings; precedes the first start.
     RecordingChannels(u16),
     /// A member started or stopped talking.
     Talking {
@@ -158,7 +158,7 @@ pub enum RoomChange {
     },
 }
 
-/// A change of what a member hears, or how it is heard.
+/// A change of what a member hears, or of how it is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberChange {
     /// Whether it hears nothing of the room.
@@ -224,13 +224,13 @@ pub struct Person {
     pub number: String,
     /// The member's role.
     pub role: Role,
-    /// The extension, if the directory authenticated it or the switch called it.
+    /// The extension, if it was authenticated by the directory or called by the switch.
     pub extension_id: Option<ExtensionId>,
     /// The team of that extension, whose supervisors and agents see the room.
     pub team_id: Option<TeamId>,
-    /// The call that they are on.
+    /// The member's call.
     pub call_uuid: CallId,
-    /// Their leg of it.
+    /// The member's leg of that call.
     pub leg: LegId,
     /// When they came in.
     pub joined_at: Timestamp,
@@ -249,12 +249,14 @@ impl MergedBy {
 }
 
 impl RoomEvent {
-    /// Whether it is a change of who talks: these are frequent, and each replaces the one before.
+    /// Whether the change is about talking members: such changes are frequent, and each replaces the previous
+    /// one.
     pub fn is_talk(&self) -> bool {
         matches!(self.what, RoomChange::Talking { .. })
     }
 
-    /// The event for it, the `seq`th of its session; `None` if there is no event for such a change.
+    /// The event for the change, with its `seq` in the session; `None` if there is no event for such a
+    /// change.
     pub fn event(&self, seq: u64) -> Option<Event> {
         if let RoomChange::Merged { calls, by } = &self.what {
             return Some(self.merged(*calls, *by));
@@ -275,7 +277,7 @@ impl RoomEvent {
         Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data)
     }
 
-    /// The fields of every `conference.updated`.
+    /// The common fields of every `conference.updated`.
     fn head(&self, action: RoomAction, seq: u64) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
@@ -322,8 +324,8 @@ impl RoomChange {
             RoomChange::Recording(_) => RoomAction::Recording,
             RoomChange::Talking { talking: true, .. } => RoomAction::StartTalking,
             RoomChange::Talking { talking: false, .. } => RoomAction::StopTalking,
-            // These do not change the live room as it is read; a merge has an event of its own, and opening a
-            // room is followed by a join.
+            // These do not change the readable state of the live room; a merge has a separate event, and a
+            // join follows the opening of a room.
             RoomChange::Invited(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
@@ -332,7 +334,7 @@ impl RoomChange {
         })
     }
 
-    /// Whether there is an event for it.
+    /// Whether there is an event for the change.
     pub fn is_event(&self) -> bool {
         self.action().is_some() || matches!(self, RoomChange::Merged { .. })
     }

@@ -1,4 +1,4 @@
-//! Live rooms: what a reader is shown of them, what may be done with them, and the port that does it.
+//! Live rooms as readers see them, the control actions on them, and the port that executes these.
 
 use std::fmt;
 use std::str::FromStr;
@@ -125,7 +125,7 @@ impl MemberGain {
     pub const DECIBELS_MAX: i8 = 24;
 }
 
-/// A change of a member's loudness; what is `None` stays.
+/// A change of a member's loudness; `None` keeps the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GainChange {
     /// The fixed gain in decibels, bounded by [`MemberGain::DECIBELS_MAX`].
@@ -139,13 +139,13 @@ pub struct GainChange {
 pub struct RoomViewer {
     /// The viewer's scope.
     pub scope: Scope,
-    /// The viewer's own extensions: a room with one of them in it is visible, whatever the team.
+    /// The viewer's own extensions: a room that contains one of them is visible, whatever the team.
     pub extensions: Vec<ExtensionId>,
 }
 
 impl RoomViewer {
-    /// Whether the viewer may see the room. A user who sees one team sees the rooms that a member of the
-    /// team, or the user's own phone, is in.
+    /// Whether the viewer may see the room. A user who sees one team sees the rooms that contain a member of
+    /// the team or the user's own phone.
     pub fn sees(&self, room: &LiveRoom) -> bool {
         self.scope.covers(room.organisation_id, None)
             || self.scope.reaches(room.organisation_id)
@@ -284,7 +284,7 @@ pub enum Control {
     MuteLocked(u32),
     /// Plays a sound into the room.
     Play {
-        /// Which, and to whom.
+        /// The sound and its listeners.
         sound: PlayingSound,
         /// Its duration.
         duration_ms: u64,
@@ -312,13 +312,13 @@ pub enum ControlDone {
     Done,
 }
 
-/// Why a control action was refused.
+/// The reasons to refuse a control action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlRefused {
     /// The node has reached its limit of calls.
     #[error("the node is overloaded")]
     Busy,
-    /// A recording of the session has so many channels.
+    /// The recordings of the session have this number of channels.
     #[error("the recordings of a session are in one file, and its file has {0} channels: leave channels out")]
     Channels(u16),
     /// The room has reached its limit of members.
@@ -336,10 +336,10 @@ pub enum ControlRefused {
     /// There is no such member.
     #[error("there is no such member in the room")]
     NoMember,
-    /// There is no such member to play a sound to.
+    /// The member to play a sound to does not exist.
     #[error("must be a member of the room")]
     NoHearer,
-    /// There is no such member to whisper to.
+    /// The member to whisper to does not exist.
     #[error("must be another member of the room")]
     NoListener,
     /// No trunk serves the number, or no rate covers it.
@@ -348,10 +348,10 @@ pub enum ControlRefused {
     /// The stored room was deleted.
     #[error("there is no such room")]
     NoRoom,
-    /// It has no members.
+    /// The room has no members.
     #[error("the room is not live")]
     NotLive,
-    /// Another sound is played.
+    /// Another sound is playing.
     #[error("{0} is being played: stop it first, or wait for its end")]
     Playing(SoundName),
     /// The extension is a member already.
@@ -363,7 +363,7 @@ pub enum ControlRefused {
 }
 
 impl ControlRefused {
-    /// Returns the problem of the target that was to be dialled; `None` for a refusal with another cause.
+    /// Returns the problem of the dialled target; `None` for a refusal with another cause.
     pub fn wrong_target(&self) -> Option<FieldProblem> {
         let is_of_target = matches!(self, ControlRefused::NoExtension(_) | ControlRefused::NoRoute(_));
         is_of_target.then(|| FieldProblem { field: "target".to_owned(), message: self.to_string() })
@@ -398,31 +398,31 @@ pub struct Requester {
     pub extensions: Vec<ExtensionId>,
 }
 
-/// Why two calls were not merged.
+/// The reasons not to merge two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeRefused {
-    /// An offer to one of its parties is not answered yet.
+    /// An offer to one of the call's parties is not answered yet.
     #[error("call {0} is being put on hold, resumed or changed: try again")]
     Changing(CallId),
-    /// They belong to two organisations.
+    /// The calls belong to two organisations.
     #[error("the calls are of two organisations")]
     Foreign,
     /// The node has reached its limit of rooms or members.
     #[error("no capacity is left for a conference")]
     Full,
-    /// There is no such live call.
+    /// The call is not live.
     #[error("call {0} is over, or there is no such call")]
     Gone(CallId),
-    /// One or both of its parties are in a room.
+    /// One or both parties of the call are in a room.
     #[error("call {0} is in a room already")]
     InRoom(CallId),
-    /// It was not answered.
+    /// The call was not answered.
     #[error("call {0} is not answered yet")]
     NotAnswered(CallId),
     /// Both ids are the same.
     #[error("a call cannot be merged with itself")]
     Same,
-    /// Both of its parties are in the other call too.
+    /// Both parties of the call are in the other call too.
     #[error("the same two extensions are in both calls")]
     SamePeople,
 }
@@ -444,8 +444,8 @@ impl From<MergeRefused> for Problem {
 
 /// The live rooms.
 pub trait LiveRooms: Send + Sync {
-    /// A page of the live rooms that the viewer sees, the one that opened last first; `organisation` selects
-    /// one of those in scope.
+    /// A page of the live rooms that the viewer sees, the latest opened first; `organisation` selects one of
+    /// those in scope.
     fn list(
         &self,
         viewer: RoomViewer,
@@ -456,7 +456,7 @@ pub trait LiveRooms: Send + Sync {
     /// Returns one live room, of any organisation; `None` when it has no members.
     fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>>;
 
-    /// The live room that a call is in, by the call or any of its legs.
+    /// The live room that contains a call; `call` is the id of the call or of any of its legs.
     fn by_call(&self, call: Uuid) -> PortFuture<'_, Option<LiveRoom>>;
 
     /// Executes a control action.
@@ -471,7 +471,7 @@ pub trait LiveRooms: Send + Sync {
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled>;
 
-    /// Returns what is wrong with the target of a party to dial, for a request that is wrong elsewhere too; nothing rings.
+    /// Returns the problems of the target of a party to dial, for a request that is already refused; nothing rings.
     fn wrong_target(
         &self,
         organisation: OrganisationId,
@@ -479,7 +479,7 @@ pub trait LiveRooms: Send + Sync {
         target: String,
     ) -> PortFuture<'_, Vec<FieldProblem>>;
 
-    /// Puts the parties of two calls of one organisation into a room that is named after `call`.
+    /// Puts the parties of two calls of one organisation into a room named after `call`.
     ///
     /// # Errors
     /// [`MergeRefused`] as a [`Problem`].
@@ -489,7 +489,7 @@ pub trait LiveRooms: Send + Sync {
     fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;
 }
 
-/// A node at its limit has capacity again when calls end.
+/// A node at its limit has capacity again after calls end.
 const BUSY_RETRY_S: u64 = 30;
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ pub struct MeetingSummary {
     pub turns: u32,
 }
 
-/// A meeting after it was stored.
+/// A meeting after its report was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedMeeting {
     /// The meeting.
@@ -127,7 +127,7 @@ pub struct ReportedMeeting {
     pub created: bool,
 }
 
-/// A person in a session, as the minutes name them.
+/// A person in a session, as named in the minutes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attendee {
     /// Their name, or else their number.
@@ -155,7 +155,7 @@ pub struct MeetingLimits {
     pub addresses: usize,
 }
 
-/// The limits of every report; together with its turns it also has to fit into one request body.
+/// The limits of every report; a report with its turns must also fit into one request body.
 pub const MEETING_LIMITS: MeetingLimits = MeetingLimits {
     minutes: 50_000,
     line: 500,
@@ -167,11 +167,11 @@ pub const MEETING_LIMITS: MeetingLimits = MeetingLimits {
 };
 
 impl MeetingReport {
-    /// Checks that this report may follow the stored report `before`; otherwise a lower-case fragment states
-    /// why not.
+    /// Checks that this report may follow the stored report `before`; the error is a lower-case fragment with
+    /// the reason.
     ///
     /// # Errors
-    /// Reports may be repeated and late: written minutes stay, and a session has only one agent.
+    /// Reports may be repeated or arrive late: written minutes stay, and a session has only one agent.
     pub fn may_follow(&self, before: &MeetingReport) -> Result<(), String> {
         if self.agent.id != before.agent.id {
             return Err(format!("the session is reported by agent {} already", before.agent.id));
@@ -187,7 +187,7 @@ impl MeetingReport {
 }
 
 impl MeetingState {
-    /// Minutes may still be written after a failure; written ones stay.
+    /// Minutes may still be written after a failure; written minutes are kept.
     fn rank(self) -> u8 {
         match self {
             MeetingState::Running => 0,

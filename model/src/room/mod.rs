@@ -1,8 +1,8 @@
-//! Conference rooms: the stored room, its current members, and the people it rings.
+//! Conference rooms: the stored room, its current members, and the people that it rings.
 //!
 //! A *room* is stored and has a number and PINs. A *live room* has at least one member; it lasts for one
-//! *session*. A *member* is in it, an *invite* is a default member who has not joined yet. Two calls that
-//! were merged are in a live room without a stored one.
+//! *session*. A *member* is in a live room, an *invite* is a default member who has not joined yet. Two
+//! merged calls are in a live room without a stored one.
 
 mod config;
 mod dial;

@@ -13,7 +13,7 @@ use crate::ids::{CallId, RoomId};
 /// Written as `svc-room-<room id>` and `svc-conf-<call uuid>`, in hyphenated lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RoomName {
-    /// Merged calls; named after the call that the other one joined.
+    /// Merged calls; named after the call to which the other one was added.
     Merged(CallId),
     /// A stored room.
     Stored(RoomId),
@@ -52,7 +52,7 @@ pub struct RoomNameError;
 impl FromStr for RoomName {
     type Err = RoomNameError;
 
-    /// A room has one name: a UUID in another spelling is refused.
+    /// A room has only one name: a UUID in another spelling is refused.
     fn from_str(text: &str) -> Result<Self, RoomNameError> {
         let name = if let Some(room) = text.strip_prefix(STORED) {
             Uuid::try_parse(room).map(|room| RoomName::Stored(room.into()))

@@ -15,12 +15,12 @@ impl Pin {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether there is no PIN.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `digits` are this PIN; without a PIN no digits are.
+    /// Whether `digits` equal this PIN; false if there is no PIN.
     pub fn is(&self, digits: &str) -> bool {
         !self.0.is_empty() && self.0 == digits
     }
@@ -35,14 +35,15 @@ impl fmt::Debug for Pin {
 /// The participant PIN of a new room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomPin {
-    /// Whatever rooms have that name none: empty, or six random digits, as the configuration says.
+    /// The default for rooms without a given PIN: empty, or six random digits, according to the
+    /// configuration.
     Default,
-    /// This one.
+    /// This PIN.
     Given(Pin),
 }
 
 impl RoomPin {
-    /// The PIN, when it is named.
+    /// The PIN, if one was given.
     pub fn given(&self) -> Option<&Pin> {
         match self {
             RoomPin::Default => None,

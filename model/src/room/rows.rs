@@ -1,4 +1,4 @@
-//! What is stored of sessions: rows in their new state, and events.
+//! The stored form of sessions: rows in their new state, and events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::room::event::{Person, RoomEvent};
 use crate::room::{Invite, RoomName};
 use crate::time::Timestamp;
 
-/// Where sessions are stored.
+/// The store for sessions.
 pub trait SessionLog: Send + Sync {
-    /// Stores rows and events in one transaction. Storing the same again changes nothing, and adds no event
-    /// twice.
+    /// Stores rows and events in one transaction. Storing the same rows again changes nothing and adds no
+    /// event twice.
     fn store<'a>(&'a self, node: NodeId, rows: &'a Rows) -> PortFuture<'a, ()>;
 }
 
-/// What is stored in one transaction.
+/// The rows of one transaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     /// Sessions.
@@ -30,7 +30,7 @@ pub struct Rows {
     pub recordings: Vec<RecordingRow>,
     /// Their events, in order.
     pub events: Vec<NewEvent>,
-    /// The time at which every open session of the node is known to be live.
+    /// The time at which every open session of the node was known to be live.
     pub seen_at: Option<Timestamp>,
 }
 
@@ -51,13 +51,13 @@ pub struct SessionRow {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// When the last change or mark arrived.
+    /// The time of the last change or of the last `seen_at` mark.
     pub seen_at: Timestamp,
     /// The largest number of members at one time.
     pub peak_members: u32,
     /// Whether a recording was started.
     pub is_recorded: bool,
-    /// Whether a recording is under way; a stored length is then out of date.
+    /// Whether a recording is in progress; a stored length is then out of date.
     pub is_recording: bool,
     /// Channels of its recording.
     pub recording_channels: u16,
@@ -78,7 +78,7 @@ pub struct PersonRow {
     pub person: Person,
     /// When they left.
     pub left_at: Option<Timestamp>,
-    /// How long the person talked, in milliseconds; known when it has left.
+    /// How long the person talked, in milliseconds; known after the person has left.
     pub talked_ms: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct InviteRow {
     pub invite: Invite,
 }
 
-/// A recording that is complete.
+/// A complete recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingRow {
     /// The session.
@@ -115,31 +115,31 @@ pub struct NewEvent {
     pub session: ConferenceSessionId,
     /// Its position among all events of the session, from 1: those up to the stored position are not stored again.
     pub position: u64,
-    /// Its `seq`, from 1: its position among the session's events that show one.
+    /// Its `seq`, from 1: its position among the session's events with a `seq`.
     pub seq: u64,
-    /// What happened.
+    /// The source of the event.
     pub what: EventSource,
     /// The members' teams and extensions, whose users see it.
     pub viewers: Option<Arc<EventViewers>>,
 }
 
-/// What an event reports.
+/// The source of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSource {
     /// A change of the room.
     Room(RoomEvent),
-    /// A change of who talks.
+    /// A member started or stopped talking.
     Talk(TalkChange),
 }
 
-/// A change of who talks that is due.
+/// A start or stop of talking that is due to be reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TalkChange {
     /// The room as of its last change.
     pub event: RoomEvent,
-    /// Who began or stopped.
+    /// The member who started or stopped.
     pub member: u32,
-    /// Which of the two.
+    /// Whether the member talks now.
     pub talking: bool,
     /// All members who are speaking.
     pub all: Vec<u32>,
@@ -158,7 +158,7 @@ impl Rows {
 }
 
 impl Rows {
-    /// The same rows apart: those of each session, and the instant that belongs to none.
+    /// The same rows, split: those of each session, and `seen_at`, which belongs to no session.
     pub fn by_session(&self) -> Vec<Rows> {
         type Parts = BTreeMap<Option<ConferenceSessionId>, Rows>;
         fn of(parts: &mut Parts, session: Option<ConferenceSessionId>) -> &mut Rows {
@@ -188,7 +188,7 @@ impl Rows {
 }
 
 impl NewEvent {
-    /// Returns the event in its current form.
+    /// Returns the event in its current form; `None` if the change has no event.
     pub fn event(&self) -> Option<Event> {
         let event = match &self.what {
             EventSource::Room(event) => event.event(self.seq)?,

@@ -29,7 +29,7 @@ pub fn pin(text: &str) -> Result<Pin, Rule> {
 /// The address that minutes are sent to; empty for none.
 ///
 /// # Errors
-/// What it must be.
+/// The form that the text must have.
 pub fn minutes_email(text: &str) -> Result<String, Rule> {
     if text.is_empty() {
         return Ok(String::new());
@@ -39,7 +39,7 @@ pub fn minutes_email(text: &str) -> Result<String, Rule> {
         .map_err(|_| "must be an address such as minutes@acme.test, or empty".to_owned())
 }
 
-/// Returns what is wrong with the combination of PINs, by field.
+/// Returns the problems of the combination of PINs, by field.
 pub fn pins_together(
     participant_pin: &RoomPin,
     moderator_pin: &Pin,
@@ -59,15 +59,15 @@ pub fn pins_together(
     problems
 }
 
-/// The largest limit of members.
+/// The highest limit of members.
 pub const MAX_MEMBERS_MAX: u32 = 1_000;
 /// Default members of a room.
 pub const MEMBERS_MAX: usize = 100;
 /// Extensions that enter a room without a PIN.
 pub const EXEMPTIONS_MAX: usize = 1_000;
-/// Digits of a PIN at most; a caller cannot enter more.
+/// The most digits of a PIN; a caller cannot enter more.
 pub const PIN_LEN_MAX: usize = 10;
-/// Digits of a room's number at most.
+/// The most digits of a room's number.
 pub const NUMBER_LEN_MAX: usize = 8;
 
 const NUMBER_LEN_MIN: usize = 2;

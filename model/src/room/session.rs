@@ -77,8 +77,8 @@ pub trait RoomSessions: Send + Sync {
     /// Returns the sessions of a room, newest first; `now` determines the duration of a live one.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such stored room, or merged calls of this name had
-    /// no session; [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
+    /// [`NotFound`](crate::problem::Problem::NotFound) if the stored room does not exist, or merged calls of this name
+    /// had no session; [`Forbidden`](crate::problem::Problem::Forbidden) if it is outside of `scope`.
     fn sessions(
         &self,
         scope: Scope,
@@ -100,7 +100,7 @@ pub trait RoomSessions: Send + Sync {
     ) -> PortFuture<'_, SessionRecord>;
 }
 
-/// What is known of a session's recording, for playing or deleting it.
+/// The state of a session's recording, for playing or deleting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecording {
     /// The session.

@@ -13,7 +13,7 @@ use crate::room::pin::{Pin, RoomPin};
 use crate::room::rules;
 use crate::time::Timestamp;
 
-/// A room that is dialled into.
+/// A stored room with a number to dial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Primary key.
@@ -38,9 +38,9 @@ pub struct Room {
     pub record_channels: u16,
     /// Whether members say their names when they join, and are announced by them.
     pub announce_names: bool,
-    /// Its limit of members; 0 is no limit.
+    /// Its limit of members; 0 means no limit.
     pub max_members: u32,
-    /// Where minutes are sent; may be empty.
+    /// The mail address for minutes; may be empty.
     pub minutes_email: String,
     /// The phone numbers whose destination is this room, in order.
     pub numbers: Vec<RoomNumber>,
@@ -147,10 +147,10 @@ pub struct RoomView<'a> {
     updated_at: Timestamp,
 }
 
-/// A room to be made.
+/// A room to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
-    /// Whose it will be.
+    /// The owner.
     pub organisation_id: OrganisationId,
     /// See [`Room`].
     pub name: String,
@@ -207,7 +207,7 @@ impl RoomChange {
     /// Applies the change to a room.
     ///
     /// # Errors
-    /// The fields that do not fit together then.
+    /// The fields that do not fit together after the change.
     pub fn applied(self, before: Room, now: Timestamp) -> Result<Room, Vec<FieldProblem>> {
         let after = Room {
             name: self.name.unwrap_or(before.name),
@@ -232,7 +232,7 @@ impl RoomChange {
     }
 }
 
-/// The states of a room that a request is for, named by their `updated_at`; `None` means any.
+/// The states of a room that a request accepts, identified by `updated_at`; `None` means any.
 pub type ExpectedRoom = Option<Vec<Timestamp>>;
 
 /// The stored rooms.
@@ -240,7 +240,7 @@ pub type ExpectedRoom = Option<Vec<Timestamp>>;
 /// A change of a room that is in none of the expected states is a
 /// [`PreconditionFailed`](crate::problem::Problem::PreconditionFailed). Every change moves `updated_at`.
 pub trait Rooms: Send + Sync {
-    /// The rooms inside `scope`, by name unless asked otherwise.
+    /// The rooms inside `scope`, by name unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Room>>;
 
     /// One room, of any organisation.
@@ -259,7 +259,7 @@ pub trait Rooms: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, Room>;
 
-    /// Removes a room inside `scope`. A conflict while phone numbers lead to it.
+    /// Removes a room inside `scope`. A conflict while phone numbers refer to it.
     fn delete(&self, scope: Scope, room: RoomId, expected: ExpectedRoom) -> PortFuture<'_, ()>;
 
     /// The default members of a room, in order.
@@ -286,6 +286,6 @@ pub trait Rooms: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, Vec<Exemption>>;
 
-    /// The extensions that a user takes calls on.
+    /// The extensions on which a user takes calls.
     fn extensions_of(&self, user: UserId) -> PortFuture<'_, Vec<ExtensionId>>;
 }

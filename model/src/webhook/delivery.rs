@@ -1,4 +1,4 @@
-//! One event on its way to one webhook.
+//! The delivery of one event to one webhook.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub struct Attempt {
 pub struct DeliveryRecord {
     /// Primary key.
     pub id: DeliveryId,
-    /// The webhook that it goes to.
+    /// The webhook.
     pub webhook_id: WebhookId,
     /// The organisation of both.
     pub organisation_id: OrganisationId,
@@ -86,11 +86,11 @@ pub struct DeliveryRecord {
     pub event_id: EventId,
     /// The event's type.
     pub kind: String,
-    /// Where it stands.
+    /// The status.
     pub status: DeliveryStatus,
-    /// What was tried, oldest first.
+    /// The attempts, oldest first.
     pub attempts: Vec<Attempt>,
-    /// When it is tried next.
+    /// The time of the next attempt.
     pub next_attempt_at: Option<Timestamp>,
     /// The request body, byte for byte.
     pub body: String,
@@ -101,7 +101,7 @@ pub struct DeliveryRecord {
 }
 
 impl DeliveryRecord {
-    /// The delivery as callers see it; the body is shown only for a single delivery.
+    /// The delivery as clients see it; the body is shown only for a single delivery.
     pub fn view(self, with_payload: bool) -> DeliveryView {
         DeliveryView {
             id: self.id,

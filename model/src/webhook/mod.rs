@@ -1,4 +1,4 @@
-//! Webhooks: where an organisation wants its events sent, and the result of each delivery.
+//! Webhooks: the URLs to which an organisation's events are sent, and the result of each delivery.
 
 mod delivery;
 mod port;

@@ -18,7 +18,7 @@ pub struct DeliveryFilter {
 
 /// The stored webhooks, for managing them.
 pub trait Webhooks: Send + Sync {
-    /// The webhooks inside `scope`, by address unless asked otherwise.
+    /// The webhooks inside `scope`, by address unless `listing` sets another sort.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<WebhookRecord>>;
 
     /// One webhook, of any organisation.
@@ -40,7 +40,7 @@ pub trait Webhooks: Send + Sync {
     /// Removes a webhook inside `scope`; waiting and running deliveries are cancelled.
     fn delete(&self, scope: Scope, webhook: WebhookId, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Gives a webhook inside `scope` a new secret; the previous one is used as well for 24 hours.
+    /// Gives a webhook inside `scope` a new secret; the previous one also stays in use for 24 hours.
     fn rotate_secret(
         &self,
         scope: Scope,
@@ -68,7 +68,7 @@ pub trait Webhooks: Send + Sync {
         delivery: DeliveryId,
     ) -> PortFuture<'_, Option<DeliveryRecord>>;
 
-    /// Restarts the schedule of a delivery; one that is being attempted does not change. A conflict when the
+    /// Restarts the schedule of a delivery; a delivery in an attempt does not change. A conflict if the
     /// webhook is disabled.
     fn redeliver(
         &self,

@@ -13,7 +13,7 @@ pub struct WebhookRecord {
     pub id: WebhookId,
     /// The organisation whose events are sent.
     pub organisation_id: OrganisationId,
-    /// The URL, after it was checked.
+    /// The validated URL.
     pub url: String,
     /// The patterns of the events.
     pub events: Vec<EventPattern>,
@@ -21,11 +21,11 @@ pub struct WebhookRecord {
     pub description: String,
     /// Whether events are sent.
     pub active: bool,
-    /// Why it is disabled, if this was not requested.
+    /// Why it was disabled, unless this was requested.
     pub disabled_reason: Option<DisabledReason>,
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
-    /// Until when the previous secret is used as well.
+    /// The instant until which the previous secret stays in use.
     pub old_secret_until: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -57,7 +57,7 @@ impl DisabledReason {
 }
 
 impl WebhookRecord {
-    /// The webhook as callers see it at `now`.
+    /// The webhook as clients see it at `now`.
     pub fn view(&self, now: Timestamp) -> WebhookView {
         WebhookView {
             id: self.id,

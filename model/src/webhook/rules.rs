@@ -8,26 +8,26 @@ use crate::time::Timestamp;
 pub const WEBHOOKS_MAX: u64 = 50;
 /// Characters of a description.
 pub const DESCRIPTION_LEN_MAX: usize = 200;
-/// How long the previous secret is used after a rotation: receivers change theirs in this time.
+/// How long the previous secret stays in use after a rotation; receivers change theirs in this time.
 pub const SECRET_OVERLAP_US: i64 = 24 * 60 * 60 * 1_000_000;
 /// How long an endpoint may fail without a success before its webhook is disabled.
 pub const FAILING_MAX_US: i64 = 72 * 60 * 60 * 1_000_000;
 /// How long deliveries are kept.
 pub const KEPT_FOR_US: i64 = 30 * 24 * 60 * 60 * 1_000_000;
-/// Stored attempts of one delivery, the newest: two rounds of ten.
+/// The stored attempts of one delivery, the newest ones: two rounds of ten.
 pub const ATTEMPTS_KEPT_MAX: i64 = 20;
-/// How much of a response an attempt stores.
+/// The bytes of a response that an attempt stores.
 pub const ANSWER_BYTES_KEPT_MAX: usize = 1024;
 /// The event that a test sends; no webhook subscribes to it, but each can request it.
 pub const TEST_KIND: &str = "webhook.test";
 
-/// Whether an endpoint that fails at `at` and has had no success since `failing_since` is given up.
+/// Whether deliveries to an endpoint are given up: it fails at `at` and has had no success since
+/// `failing_since`.
 pub fn is_hopeless(failing_since: Timestamp, at: Timestamp) -> bool {
     at.since(failing_since) > FAILING_MAX_US
 }
 
-/// The permissions that reading every event of `events` requires and `held` lacks: a webhook must not bypass
-/// them.
+/// The permissions that `held` lacks to read every event of `events`: a webhook must not bypass permissions.
 pub fn require_readable(events: &[EventPattern], held: impl Fn(Permission) -> bool) -> Vec<Permission> {
     let mut lacking: Vec<Permission> =
         events.iter().flat_map(EventPattern::permissions).filter(|permission| !held(*permission)).collect();

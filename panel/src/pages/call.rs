@@ -1,4 +1,4 @@
-//! One call: the verdict first, then what was measured, said, sent and paid.
+//! One call: the verdict first, then measurements, conversation, messages and amounts.
 
 use axum::extract::{Path, RawQuery};
 use axum::http::HeaderMap;
@@ -81,7 +81,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     })
 }
 
-/// The recordings of a call; null for users who may not hear them.
+/// The recordings of a call; null for users who may not listen to them.
 async fn recordings_of(visitor: &Visitor, uuid: &str) -> Result<Value, Failure> {
     match visitor.me.may("recordings:listen") {
         true => visitor.client.find(&format!("/cdrs/{uuid}/recordings")).await,

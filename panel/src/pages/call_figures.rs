@@ -1,4 +1,5 @@
-//! The verdict on both legs of a call and their figures, drawn by the crate `report` as reports of captures are.
+//! The verdict on both legs of a call and their figures, drawn by the crate `report` like the reports of
+//! captures.
 
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use sidetone_report::Html;
 
 use crate::show::{sentence, text};
 
-/// The quality of a call as the API answered it; `None` when this panel cannot read it.
+/// The quality of a call as the API answered it; `None` if this panel cannot parse it.
 pub(crate) fn measured(quality: &Value) -> Option<CallQuality> {
     serde_json::from_value(quality.clone()).ok()
 }
@@ -26,7 +27,7 @@ pub(crate) fn summary(quality: &Value) -> Markup {
     }
 }
 
-/// Both legs side by side, with their course over time.
+/// Both legs side by side, with their values over time.
 pub(crate) fn legs(quality: &Value, ended_at: Option<Timestamp>) -> Markup {
     match measured(quality) {
         Some(quality) => drawn(|html| sidetone_report::legs(html, &quality, ended_at)),
@@ -34,7 +35,7 @@ pub(crate) fn legs(quality: &Value, ended_at: Option<Timestamp>) -> Markup {
     }
 }
 
-/// Markup of the crate `report`, which has escaped every text.
+/// Markup of the crate `report`, which has escaped all text.
 fn drawn(draw: impl FnOnce(&mut Html)) -> Markup {
     let mut html = Html::default();
     draw(&mut html);

@@ -19,7 +19,7 @@ pub(crate) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Respons
     let mut of_api = asked.only(|name| name != "more");
     of_api.remove("cursor");
     let query = of_api.to_query();
-    // An empty cursor asks for the first page by cursor.
+    // An empty cursor requests the first page by cursor.
     let cursor = query_value(asked.get("cursor"));
     let found = visitor.client.get(&format!("/cdrs?{query}&cursor={cursor}")).await;
     match found {
@@ -120,7 +120,7 @@ fn seconds(call: &Value) -> String {
     duration(call["billsec"].as_i64().unwrap_or_default())
 }
 
-/// The head of a column that sorts; a second click turns the order.
+/// The head of a sortable column; a second click reverses the order.
 fn column(asked: &Fields, key: &str, label: &str, class: &str) -> Markup {
     let sort = if asked.get("sort").is_empty() { "started_at" } else { asked.get("sort") };
     let is_sorted = sort == key;
@@ -158,5 +158,5 @@ fn foot(asked: &Fields, found: &Value) -> Markup {
     }
 }
 
-/// Parameters of the page that are no filters.
+/// Parameters of the page that are not filters.
 const PAGING: [&str; 5] = ["cursor", "limit", "more", "order", "sort"];

@@ -1,4 +1,4 @@
-//! The deliveries of a webhook with their attempts, and sending one again.
+//! The deliveries of a webhook with their attempts; also sends a delivery again.
 
 use axum::extract::{Path, RawQuery};
 use axum::http::{Method, StatusCode};
@@ -19,7 +19,7 @@ pub(crate) async fn list(visitor: Visitor, Path(id): Path<String>, RawQuery(quer
         Ok(webhook) => webhook,
         Err(failure) => return visitor.failed(Some(Section::Settings), &failure),
     };
-    // An empty cursor asks for the first page by cursor, an empty status is not one.
+    // An empty cursor requests the first page by cursor; an empty status means none.
     let (status, cursor) = (asked.only(|name| name == "status").to_query(), query_value(asked.get("cursor")));
     let path = format!("/webhooks/{}/deliveries?limit={LISTED_MAX}&cursor={cursor}&{status}", segment(&id));
     let found = visitor.client.get(&path).await;
@@ -43,7 +43,8 @@ pub(crate) async fn list(visitor: Visitor, Path(id): Path<String>, RawQuery(quer
     }
 }
 
-/// The newest deliveries, for the page of the webhook. A list that cannot be read is replaced by the reason.
+/// The newest deliveries, for the page of the webhook. If the list cannot be read, the reason is shown
+/// instead.
 pub(crate) async fn newest(visitor: &Visitor, id: &str) -> Markup {
     let path = format!("/webhooks/{}/deliveries?limit={NEWEST_MAX}&cursor=", segment(id));
     let found = visitor.client.get(&path).await;
@@ -205,7 +206,7 @@ fn paging(id: &str, asked: &Fields, found: &Value) -> Markup {
     }
 }
 
-/// The way back; `deliveries` is the address of the list where it is not the page itself.
+/// The link back; `deliveries` is the URL of the list, if that is not this page itself.
 fn crumbs(id: &str, deliveries: Option<String>) -> Markup {
     html! {
         p class="crumbs" {
@@ -237,7 +238,7 @@ fn state(status: &str) -> Markup {
     html! { span class={ "chip " (class) } { (words(status)) } }
 }
 
-/// The code of an attempt's answer; codes are not grouped as amounts are.
+/// The status code of an attempt's answer; unlike amounts, codes are not grouped.
 fn status_code(attempt: &Value) -> String {
     attempt["status_code"].as_u64().map_or_else(|| "–".to_owned(), |code| code.to_string())
 }
@@ -261,7 +262,7 @@ fn path_of(id: &str, delivery: &str) -> String {
 
 /// The states of deliveries that the API filters by.
 const STATUSES: [&str; 6] = ["pending", "delivering", "retrying", "delivered", "failed", "cancelled"];
-/// Deliveries on a page.
+/// Deliveries per page.
 const LISTED_MAX: u32 = 50;
 /// Deliveries on the page of the webhook.
 const NEWEST_MAX: u32 = 10;

@@ -1,4 +1,4 @@
-//! Forms that create, change and delete what the settings list.
+//! Forms that create, change and delete the items of the settings.
 
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
@@ -14,7 +14,7 @@ use crate::pages::{deliveries, webhooks};
 use crate::show::{named, or_dash, sentence, text, words};
 use crate::visitor::{Change, Visitor, see};
 
-/// The form for a new one.
+/// The form for a new item.
 pub(crate) async fn new(visitor: Visitor, Path(list): Path<String>) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
     let mut entered = Fields::default();
@@ -24,7 +24,7 @@ pub(crate) async fn new(visitor: Visitor, Path(list): Path<String>) -> Response 
     shown(&visitor, Form { resource, id: None, entered: &entered, failure: None }).await
 }
 
-/// Creates one.
+/// Creates an item.
 pub(crate) async fn create(Path(list): Path<String>, Change { visitor, fields }: Change) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
     let body = resource.created(&fields);
@@ -37,7 +37,7 @@ pub(crate) async fn create(Path(list): Path<String>, Change { visitor, fields }:
     }
 }
 
-/// The form of one that exists.
+/// The form for an existing item.
 pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String)>) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
     match visitor.client.get(&address(resource, &id)).await {
@@ -54,7 +54,8 @@ pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String
     }
 }
 
-/// Changes one: only what differs from what the form showed, so that a change by another user in between stays.
+/// Changes an item: sends only the values that differ from those the form showed, so that a concurrent change
+/// by another user is kept.
 pub(crate) async fn change(
     Path((list, id)): Path<(String, String)>,
     Change { visitor, fields }: Change,
@@ -70,7 +71,7 @@ pub(crate) async fn change(
     }
 }
 
-/// Deletes one.
+/// Deletes an item.
 pub(crate) async fn delete(
     Path((list, id)): Path<(String, String)>,
     Change { visitor, .. }: Change,
@@ -82,10 +83,10 @@ pub(crate) async fn delete(
     }
 }
 
-/// A form with what was entered.
+/// The form with the entered values.
 struct Form<'f> {
     resource: &'static Resource,
-    /// `None` for a new one.
+    /// `None` for a new item.
     id: Option<&'f str>,
     entered: &'f Fields,
     failure: Option<&'f Failure>,
@@ -137,7 +138,7 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
     }
 }
 
-/// The entries of a list as choices; a list that cannot be read leaves a field for the id.
+/// The entries of a list as choices; if the list cannot be read, a field for the id.
 async fn entries(visitor: &Visitor, path: &str, name: &str) -> Vec<(String, String)> {
     let found = visitor.client.get(&format!("{path}?limit=500")).await;
     found.map(|found| choices(&found, name)).unwrap_or_default()
@@ -221,7 +222,7 @@ pub(crate) fn input(
     }
 }
 
-/// A secret that the API answers once, or the list.
+/// A secret that the API returns only once, or the list.
 fn secret_or_list(visitor: &Visitor, resource: &Resource, created: &Value) -> Response {
     let list = format!("/settings/{}", resource.path);
     let secret = ["key", "password", "secret"].into_iter().find(|name| !text(created, name).is_empty());

@@ -1,4 +1,4 @@
-//! The stream of events, with the cookie in place of the token.
+//! The stream of events, authenticated by the cookie instead of the token.
 
 use axum::extract::RawQuery;
 use axum::http::{HeaderMap, StatusCode};
@@ -9,7 +9,7 @@ use crate::visitor::Visitor;
 
 /// The events that the visitor may read, as `GET /api/v1/events` sends them.
 ///
-/// Without a session the answer is 401: a login page is no stream, and the script reads the page again.
+/// Without a session the answer is 401: a login page is not a stream, and the script loads the page again.
 pub(crate) async fn stream(
     visitor: Result<Visitor, Response>,
     RawQuery(query): RawQuery,

@@ -1,4 +1,4 @@
-//! The filters of the call log as a form whose address can be shared.
+//! The filters of the call log as a form whose URL can be shared.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -14,7 +14,8 @@ use crate::show::{self, VERDICTS, items, named, text};
 enum Entry {
     /// One of these values.
     Choice(&'static [&'static str]),
-    /// An id of one of these: the list of the API, the permission that it needs, and the field that names one.
+    /// An id from one of these lists: the path in the API, the permission that it needs, and the field that
+    /// contains a name.
     Of(&'static str, &'static str, &'static str),
     /// A text, with an example.
     Text(&'static str),
@@ -36,7 +37,7 @@ const FIRST: [Filter; 7] = [
     ("mos_max", "MOS at most", Entry::Text("3.5")),
 ];
 
-/// The filters behind "More filters".
+/// The filters under "More filters".
 const MORE: [Filter; 17] = [
     ("did", "Number dialled", Entry::Text("part of the number")),
     ("extension_id", "Extension", Entry::Of("/extensions", "directory:read", "number")),
@@ -62,10 +63,10 @@ pub(crate) fn is_filter(name: &str) -> bool {
     FIRST.iter().chain(&MORE).any(|(known, ..)| *known == name)
 }
 
-/// The form. `kept` are fields that stay as they are, such as the sort.
+/// The form. `kept` are fields that stay unchanged, such as the sort.
 ///
 /// # Errors
-/// When a list of ids cannot be read for another reason than a permission.
+/// If a list of ids cannot be read for another reason than a permission.
 pub(crate) async fn form(
     client: &Client,
     me: &Me,
@@ -101,7 +102,7 @@ pub(crate) async fn form(
     })
 }
 
-/// The values of an id, `(id, name)`; none when the user may not read the list, and the id is then entered as a text.
+/// The values of an id, `(id, name)`; none if the user may not read the list; the id is then entered as a text.
 async fn choices(client: &Client, me: &Me, entry: Entry) -> Result<Vec<(String, String)>, Failure> {
     let Entry::Of(path, permission, name) = entry else { return Ok(Vec::new()) };
     if !me.may(permission) {
@@ -165,5 +166,5 @@ fn select(name: &str, value: &str, choices: &[(String, String)]) -> Markup {
     }
 }
 
-/// Entries of one list; more would make the page slow, and the id can stand in the address.
+/// Entries of one list; more would make the page slow, and the id can be given in the URL.
 const CHOICES_MAX: u32 = 500;

@@ -1,4 +1,5 @@
-//! The start: how the calls of the last day or week went, what is worse than the rest, and what is live now.
+//! The start page: the calls of the last day or week, the groups that are worse than the rest, and what is
+//! live now.
 
 use axum::extract::{MatchedPath, RawQuery, State};
 use axum::http::header::ACCEPT;
@@ -18,7 +19,7 @@ use crate::show::{columns, figure, items, or_dash, percent, sentence, text, verd
 use crate::state::Panel;
 use crate::visitor::Visitor;
 
-/// The start page for browsers; a program gets the API's own.
+/// The start page for browsers; other clients get that of the API.
 pub(crate) async fn page(
     visitor: Result<Visitor, Response>,
     State(panel): State<Panel>,
@@ -27,7 +28,7 @@ pub(crate) async fn page(
 ) -> Response {
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if !accepted.is_some_and(|accept| accept.contains("text/html")) {
-        // The route of the API is the one that is logged.
+        // The log shows the route of the API.
         request.extensions_mut().remove::<MatchedPath>();
         let Ok(response) = panel.api.oneshot(request).await;
         return response;
@@ -51,7 +52,7 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
         format!("/cdrs?limit=1&from={from}"),
         format!("/cdrs/verdicts?by=hour&from={from}&max_groups={HOURS_MAX}"),
     );
-    // Each waits for the database by itself.
+    // Each list waits for the database independently.
     let (
         engine,
         calls,
@@ -110,7 +111,7 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
     })
 }
 
-/// Troubles of the engine and trunks that are down.
+/// Problems of the engine, and trunks that are down.
 fn alerts(engine: &EngineState, trunks: Option<&TrunksDown>) -> Markup {
     html! {
         @if !engine.troubles.is_empty() {
@@ -122,7 +123,7 @@ fn alerts(engine: &EngineState, trunks: Option<&TrunksDown>) -> Markup {
     }
 }
 
-/// A table for each kind with something worse than the rest; one sentence names the other kinds.
+/// A table for each kind with groups that are worse than the rest; one sentence names the other kinds.
 fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup {
     let compared = || worst.iter().filter_map(|(compared, found)| Some((compared.kind, found.as_ref()?)));
     let none: Vec<&str> = compared().filter(|(_, found)| found.is_none()).map(|(kind, _)| kind).collect();
@@ -136,8 +137,8 @@ fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup 
     }
 }
 
-/// From when on calls are shown. The 7 days begin with a whole hour: the counts of whole hours are in memory, and the bars are of
-/// whole hours too.
+/// The start of the period of the page. The 7 days begin at a whole hour, because the counts of whole hours are in
+/// memory and the bars show whole hours.
 fn first_start(now: Timestamp, days: i64) -> Timestamp {
     let from = now.plus_micros(-days * DAY_US);
     if days == 1 {
@@ -147,12 +148,12 @@ fn first_start(now: Timestamp, days: i64) -> Timestamp {
     Timestamp::from_micros(next_hour.as_micros() - next_hour.as_micros().rem_euclid(worst::HOUR_US))
 }
 
-/// What the engine reports of itself, in `/readyz`.
+/// The state that the engine reports in `/readyz`.
 #[derive(Default)]
 struct EngineState {
     /// Whether this process has an engine.
     is_known: bool,
-    /// What keeps it from working, or what it works around.
+    /// Problems that stop the engine from working, or that it works around.
     troubles: Vec<String>,
 }
 
@@ -169,9 +170,9 @@ async fn engine(visitor: &Visitor) -> Result<EngineState, Failure> {
 
 /// The trunks that are down.
 struct TrunksDown {
-    /// Names of those with no address that answers, and of those whose registration failed.
+    /// Names of trunks without an address that answers, and of trunks whose registration failed.
     names: Vec<String>,
-    /// Whether there are more trunks than were asked for their state.
+    /// Whether there are more trunks than were queried for their state.
     is_partial: bool,
 }
 
@@ -183,7 +184,7 @@ async fn live_rooms(visitor: &Visitor) -> Result<Value, Failure> {
     }
 }
 
-/// What is worse than the rest, if anything is; `None` for users who may not see such groups.
+/// The groups that are worse than the rest; `None` for users who may not see such groups.
 async fn worst_of(
     visitor: &Visitor,
     compared: &Compared,
@@ -251,7 +252,7 @@ fn per_mille(count: i64, total: i64) -> i64 {
     (count * 1_000 / total.max(1)).clamp(1, 1_000)
 }
 
-/// What is compared.
+/// The kinds of groups that are compared.
 const COMPARED: [Compared; 4] = [
     Compared {
         kind: "trunks",
@@ -276,7 +277,7 @@ const COMPARED: [Compared; 4] = [
         filter: "user_agent",
     },
 ];
-/// Hours of 7 days, and the one that has begun before them.
+/// The hours of 7 days, and the one that began before them.
 const HOURS_MAX: u32 = 169;
 const DAY_US: i64 = 86_400 * 1_000_000;
 /// Trunks whose state is read for this page.

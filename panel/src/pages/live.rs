@@ -1,4 +1,4 @@
-//! Live calls and live rooms, kept as they are by the stream of events.
+//! Live calls and live rooms, kept up to date by the stream of events.
 
 use axum::extract::Path;
 use axum::http::Method;
@@ -14,7 +14,7 @@ use crate::layout::Section;
 use crate::show::{columns, figure, flag, items, or_dash, text, time, verdict, words};
 use crate::visitor::{Change, Visitor, see};
 
-/// The calls and rooms that are live.
+/// The live calls and rooms.
 pub(crate) async fn page(visitor: Visitor) -> Response {
     let body = content(&visitor).await;
     visitor.page(Section::Live, "Live", body)
@@ -99,7 +99,7 @@ fn call_row(visitor: &Visitor, call: &Value) -> Markup {
     }
 }
 
-/// The audio from a party as it is now: what was reported last, good before.
+/// The current audio quality from a party: the latest report; good until there is one.
 fn audio(leg: &Value) -> Markup {
     match text(leg, "media_verdict") {
         "" => verdict("ok"),
@@ -107,7 +107,7 @@ fn audio(leg: &Value) -> Markup {
     }
 }
 
-/// Hang up, and a note to the phones; each asks first.
+/// Hang up, and a note to the phones; each requires a confirmation.
 pub(crate) fn controls(visitor: &Visitor, path: &str) -> Markup {
     html! {
         div class="controls" {
@@ -141,7 +141,7 @@ fn rooms_part(rooms: &Value) -> Markup {
     }
 }
 
-/// How many are shown, where that is not all.
+/// How many are shown, if not all.
 fn of_total(list: &Value) -> Markup {
     let shown = items(list).len();
     let total = list["total"].as_u64().filter(|total| *total > shown as u64);
@@ -170,7 +170,7 @@ fn room_row(room: &Value) -> Markup {
     }
 }
 
-/// The states of a room that differ from the usual.
+/// The states of a room that differ from the default.
 pub(crate) fn states(room: &Value) -> Markup {
     html! {
         @for (key, label) in [("locked", "locked"), ("recording", "recording"), ("all_muted", "all muted")] {
@@ -179,7 +179,7 @@ pub(crate) fn states(room: &Value) -> Markup {
     }
 }
 
-/// The kinds of events after which the page is read again.
+/// The kinds of events after which the page is loaded again.
 pub(crate) const KINDS: &str = "call.ringing call.answered call.ended call.conferenced call.media_warning \
                                 conference.updated stream.gap";
 /// Calls and rooms that are listed.

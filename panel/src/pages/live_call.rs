@@ -1,4 +1,4 @@
-//! One live call with its quality as it is now.
+//! One live call with its current quality.
 
 use axum::extract::Path;
 use axum::http::HeaderMap;
@@ -18,7 +18,7 @@ use crate::pages::signalling::ladder;
 use crate::show::{or_dash, text, time, words};
 use crate::visitor::{Visitor, see};
 
-/// The page of a live call; a call that is over has its record.
+/// The page of a live call; a call that has ended has a record instead.
 pub(crate) async fn page(visitor: Visitor, Path(uuid): Path<String>) -> Response {
     let uuid = segment(&uuid);
     let since = now();
@@ -30,7 +30,7 @@ pub(crate) async fn page(visitor: Visitor, Path(uuid): Path<String>) -> Response
     visitor.page(Section::Live, "Live call", body)
 }
 
-/// The SIP messages so far as text.
+/// The SIP messages up to now as text.
 pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, headers: HeaderMap) -> Response {
     let path = format!("/calls/{}/signalling?format=text", segment(&uuid));
     visitor.file(Some(Section::Live), &path, &headers).await
@@ -49,7 +49,7 @@ async fn content(visitor: &Visitor, uuid: &str, call: &Value, since: Timestamp) 
             (summary(&quality))
             (legs(&quality, None))
         }
-        // Outside of the part that is read again, so that an open message stays open.
+        // Outside of the part that is loaded again, so that an open message stays open.
         (ladder(&format!("/live/calls/{uuid}"), &signalling))
     })
 }

@@ -1,4 +1,4 @@
-//! One live room: its members, and what moderators may do.
+//! One live room: its members, and the controls of moderators.
 
 use axum::extract::Path;
 use axum::http::Method;
@@ -41,7 +41,7 @@ pub(crate) async fn control(
     after(&visitor, done, &next)
 }
 
-/// Calls a party into the room: an extension, or a number outside that begins with `+`.
+/// Dials a party into the room: an extension, or an external number that begins with `+`.
 pub(crate) async fn dial(Path(room): Path<String>, Change { visitor, fields }: Change) -> Response {
     let room = segment(&room);
     let live = match visitor.client.get(&format!("/conferences/{room}")).await {
@@ -112,7 +112,7 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
     html! {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
-            // Calls that were merged have no stored room, and no party can be called into them.
+            // Merged calls have no stored room, and no party can be dialled into them.
             @if !text(room, "room_id").is_empty() { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }

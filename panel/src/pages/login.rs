@@ -51,12 +51,12 @@ pub(crate) async fn log_out(Change { visitor, .. }: Change) -> Response {
     let ended = visitor.client.send(Method::POST, "/auth/logout", None).await;
     match ended {
         Ok(_) => with_cookie(see("/login"), &visitor.cookies.end()),
-        // The session may continue, so its cookie stays.
+        // The session may still be valid, so its cookie is kept.
         Err(failure) => visitor.failed(None, &failure),
     }
 }
 
-/// The form with a secret of its own, after a failure with the reason.
+/// The form with a new secret, and after a failure with the reason.
 fn asked(cookies: Cookies, email: &str, next: &str, failure: Option<&Failure>) -> Response {
     let secret = Uuid::new_v4().to_string();
     let status = failure.map_or(StatusCode::OK, |failure| failure.status);
@@ -80,7 +80,7 @@ fn body(token: &str, email: &str, next: &str, failure: Option<&Failure>) -> Mark
     }
 }
 
-/// Where to go after the login: a page of this site, and no other.
+/// The page after the login: only a page of this site.
 fn place(next: &str) -> &str {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")

@@ -8,7 +8,7 @@ use crate::layout::Section;
 use crate::show::{columns, figure, flag, items, or_dash, text, time, words};
 use crate::visitor::Visitor;
 
-/// The nodes as the one sees them that answers.
+/// The nodes as seen by the node that answers.
 pub(crate) async fn list(visitor: Visitor) -> Response {
     let found = visitor.client.get(&format!("/nodes?limit={NODES_MAX}")).await;
     visitor.page(Section::Nodes, "Nodes", found.map(|found| nodes(&found)))
@@ -38,7 +38,7 @@ fn nodes(found: &Value) -> Markup {
     }
 }
 
-/// What an operator must know first.
+/// The most important facts for an operator.
 fn state(node: &Value) -> Markup {
     let name = text(node, "state");
     let (class, shown) = match (name, flag(node, "draining"), flag(node, "loaded")) {
@@ -53,5 +53,5 @@ fn state(node: &Value) -> Markup {
 
 const COLUMNS: [&str; 10] =
     ["Node", "State", "Version", "#Calls", "#Rooms", "#Phones", "#CPU", "Since", "HTTP", "SIP"];
-/// More than a cluster has.
+/// More than the nodes of any cluster.
 const NODES_MAX: u32 = 500;

@@ -1,4 +1,4 @@
-//! What users change of their own extension: where its calls go, and whether it refuses them.
+//! The settings that users change on their own extension: where its calls go, and whether it rejects them.
 
 use axum::extract::RawQuery;
 use axum::http::Method;
@@ -15,7 +15,7 @@ use crate::pages::settings::tabs;
 use crate::show::{or_dash, text};
 use crate::visitor::{Change, Visitor, see};
 
-/// The form with what is stored.
+/// The form with the stored values.
 pub(crate) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
     let Some(path) = own(&visitor) else { return none(&visitor) };
     let item = match visitor.client.get(&path).await {
@@ -33,7 +33,7 @@ pub(crate) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Respons
     visitor.page(Section::Settings, TITLE, Ok(body))
 }
 
-/// Changes what differs from what the form showed.
+/// Changes the values that differ from those the form showed.
 pub(crate) async fn change(Change { visitor, fields }: Change) -> Response {
     let Some(path) = own(&visitor) else { return none(&visitor) };
     let changed = visitor.client.send(Method::PATCH, &path, Some(&OWN.changed(&fields))).await;

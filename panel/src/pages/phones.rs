@@ -12,7 +12,7 @@ use crate::pages::home::is_down;
 use crate::show::{columns, figure, flag, items, millis, or_dash, text, time, words};
 use crate::visitor::Visitor;
 
-/// The phones that are registered now.
+/// The currently registered phones.
 pub(crate) async fn registrations(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
     let found = visitor.client.list("/registrations", LISTED_MAX, query.as_deref()).await;
     visitor.page(Section::Phones, "Phones", found.map(|found| phones(&found)))
@@ -66,7 +66,7 @@ async fn trunk_states(visitor: &Visitor, query: Option<&str>) -> Result<Markup, 
     let mut parts = Vec::new();
     for trunk in items(&found) {
         let path = format!("/trunks/{}/status", segment(text(trunk, "id")));
-        // A process without calls has trunks and no state of them.
+        // A process without calls has trunks, but not their state.
         parts.push(trunk_part(trunk, &visitor.client.find(&path).await?));
     }
     Ok(html! {
@@ -110,7 +110,7 @@ fn trunk_part(trunk: &Value, status: &Value) -> Markup {
     }
 }
 
-/// Phones on a page.
+/// Phones per page.
 const LISTED_MAX: u32 = 100;
-/// Trunks on a page; each is asked for its state.
+/// Trunks per page; the state of each is queried.
 const TRUNKS_MAX: u32 = 25;

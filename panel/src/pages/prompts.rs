@@ -28,7 +28,7 @@ pub(crate) async fn sound(visitor: Visitor, Path(name): Path<String>, headers: H
     visitor.file(Some(Section::Settings), &path(&visitor, Some(&name)), &headers).await
 }
 
-/// The form to store a sound; the query may name the prompt.
+/// The form to store a sound; the query may contain the prompt.
 pub(crate) async fn new(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
     form(&visitor, Fields::of_query(query.as_deref()).get("name"), None)
 }
@@ -48,7 +48,7 @@ pub(crate) async fn store(Upload { visitor, name, wav }: Upload) -> Response {
         }
         Err(mut failure) => {
             let field = match failure.status {
-                // There is no prompt of that name.
+                // The prompt does not exist.
                 StatusCode::NOT_FOUND => Some("name"),
                 StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE => Some("body"),
                 _ => None,

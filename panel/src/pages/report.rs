@@ -1,4 +1,4 @@
-//! The report of a call as one file, without packets: for the mail to a carrier.
+//! The report of a call as one file, without packets: to be mailed to a carrier.
 
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -48,7 +48,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<String, Failure> {
     }))
 }
 
-/// When a record ended.
+/// The end time of a record.
 pub(crate) fn ended_at(call: &Value) -> Option<Timestamp> {
     text(call, "ended_at").parse().ok()
 }

@@ -1,4 +1,5 @@
-//! What can be created and changed in the panel: the fields of the API that a form has. The API judges every value.
+//! Resources that can be created and changed in the panel: the fields of the API that a form has. The API validates
+//! every value.
 
 use serde_json::{Value, json};
 
@@ -10,9 +11,9 @@ use crate::show::{items, text};
 /// A resource of the API with a form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resource {
-    /// Its list, below `/api/v1` and below `/settings`.
+    /// The path of its list, below `/api/v1` and below `/settings`.
     pub(crate) path: &'static str,
-    /// One of them.
+    /// The name of one item.
     pub(crate) one: &'static str,
     /// The permission to change it.
     pub(crate) permission: &'static str,
@@ -22,11 +23,11 @@ pub(crate) struct Resource {
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
-    /// Its name in the API; `object.member` for a member of an object.
+    /// The name in the API; `object.member` for a member of an object.
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) kind: Kind,
-    /// Whether it is given to a new one, and never changed.
+    /// Whether it is set on creation and never changed.
     pub(crate) is_fixed: bool,
 }
 
@@ -37,16 +38,17 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// Yes or no.
     Flag,
-    /// An id of this list, or none; the text names the field that is shown.
+    /// An id from this list, or none; the text is the name of the field that is shown.
     Id(&'static str, &'static str),
-    /// An id of one of these lists, or none: of each the path, the field that is shown, and what an entry is.
+    /// An id from one of these lists, or none: for each the path, the field that is shown, and the name of an
+    /// entry.
     IdOf(&'static [(&'static str, &'static str, &'static str)]),
-    /// Texts, one in a line.
+    /// Texts, one per line.
     Lines,
     Number,
     /// A number, or none.
     OptionalNumber,
-    /// Numbers with commas between them.
+    /// Numbers separated by commas.
     Numbers,
     /// A text, or none.
     OptionalText,
@@ -59,7 +61,7 @@ const fn field(name: &'static str, label: &'static str, kind: Kind) -> Field {
     Field { name, label, kind, is_fixed: false }
 }
 
-/// A field that is not changed later.
+/// A field that cannot be changed later.
 const fn fixed(name: &'static str, label: &'static str, kind: Kind) -> Field {
     Field { name, label, kind, is_fixed: true }
 }
@@ -284,11 +286,11 @@ pub(crate) const RESOURCES: [Resource; 13] = [
     },
 ];
 
-/// What users change of their own extension.
+/// The settings that users change on their own extension.
 pub(crate) const OWN: Resource =
     Resource { path: "extensions", one: "own extension", permission: "directory:read", fields: &PERSONAL };
 
-/// The fields of an extension that its user may change.
+/// The fields of an extension that its own user may change.
 const PERSONAL: [Field; 6] = [
     field("do_not_disturb", "Do not disturb", Kind::Flag),
     field("forwarding.always", "Forward every call to", Kind::OptionalText),
@@ -298,7 +300,7 @@ const PERSONAL: [Field; 6] = [
     field("forwarding.unregistered", "Without a registered phone, forward to", Kind::OptionalText),
 ];
 
-/// The resource of that path.
+/// The resource at that path.
 pub(crate) fn resource(path: &str) -> Option<&'static Resource> {
     RESOURCES.iter().find(|resource| resource.path == path)
 }
@@ -319,9 +321,9 @@ impl Field {
         }
     }
 
-    /// The value for the API of what was entered; `None` leaves the field out.
+    /// Converts the entered text to a value for the API; `None` leaves the field out.
     fn sent(&self, entered: &str, is_new: bool) -> Option<Value> {
-        // A password is stored as it is entered; the login does not trim.
+        // A password is stored as it is entered; the login does not trim it.
         let entered = if self.kind == Kind::Secret { entered } else { entered.trim() };
         match self.kind {
             Kind::Flag => Some(json!(!entered.is_empty())),
@@ -349,12 +351,12 @@ impl Field {
     }
 }
 
-/// A number for the API. What is no number is for the API to refuse.
+/// Converts a number for the API. The API refuses a text that is not a number.
 fn number(entered: &str) -> Value {
     entered.parse::<i64>().map_or_else(|_| json!(entered), |number| json!(number))
 }
 
-/// The object with these fields and members of objects.
+/// An object with these fields and members of objects.
 fn object(values: impl Iterator<Item = (&'static str, Value)>) -> Value {
     let mut object = json!({});
     for (name, value) in values {
@@ -367,17 +369,18 @@ fn object(values: impl Iterator<Item = (&'static str, Value)>) -> Value {
 }
 
 impl Resource {
-    /// The fields of the form for a new one, or for one that exists.
+    /// The fields of the form for a new item, or for an existing one.
     pub(crate) fn fields(&self, is_new: bool) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().filter(move |field| is_new || !field.is_fixed)
     }
 
-    /// Whether the user may change it. Prices are the operator's, although organisations may hold the permission.
+    /// Whether the user may change it. Only operators change prices, although users of organisations may hold the
+    /// permission.
     pub(crate) fn is_changed_by(&self, me: &Me) -> bool {
         me.may(self.permission) && (self.permission != "rates:write" || me.is_operator)
     }
 
-    /// Whether the user may create and delete them. Organisations change what is their own, and are the operator's.
+    /// Whether the user may create and delete it. Organisations are created and deleted by operators only.
     pub(crate) fn is_managed_by(&self, me: &Me) -> bool {
         self.is_changed_by(me) && (self.permission != "organisations:write" || me.is_operator)
     }
@@ -387,7 +390,7 @@ impl Resource {
         self.fields.iter().any(|field| field.name.split('.').next() == Some(name))
     }
 
-    /// The failure by the names of the form: presets stand for the permissions of a key.
+    /// The failure with the names of the form's fields: presets stand for the permissions of a key.
     pub(crate) fn failed(&self, mut failure: Failure) -> Failure {
         for (field, _) in &mut failure.fields {
             if field == "permissions" && self.shows("preset") {
@@ -397,13 +400,13 @@ impl Resource {
         failure
     }
 
-    /// The body that creates what was entered.
+    /// The body that creates an item from the entered values.
     pub(crate) fn created(&self, entered: &Fields) -> Value {
         let value = |field: &'static Field| Some((field.name, field.sent(entered.get(field.name), true)?));
         object(self.fields(true).filter_map(value))
     }
 
-    /// The body that changes what the form showed to what was entered: only fields that differ.
+    /// The body that changes the shown values to the entered ones: only fields that differ.
     pub(crate) fn changed(&self, entered: &Fields) -> Value {
         let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
         let differs =
@@ -413,7 +416,7 @@ impl Resource {
     }
 }
 
-/// The name of the hidden field with what the form showed.
+/// The name of the hidden field that contains the values the form showed.
 pub(crate) fn was(name: &str) -> String {
     format!("was.{name}")
 }
@@ -456,7 +459,7 @@ mod tests {
         assert_eq!(hook.changed(&same), json!({}));
     }
 
-    /// Without an id, a number leads to the question for a room's number.
+    /// Without an id, a number leads to the prompt for a room's number.
     #[test]
     fn a_destination_is_an_id_of_either_list_or_none() {
         let number = resource("numbers").unwrap();

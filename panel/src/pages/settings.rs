@@ -1,4 +1,4 @@
-//! Lists of what is configured in the database.
+//! Lists of the configuration in the database.
 
 use axum::extract::{Path, RawQuery};
 use axum::response::Response;
@@ -13,7 +13,7 @@ use crate::pages::resources::resource;
 use crate::show::{figure, items, or_dash, time, words};
 use crate::visitor::Visitor;
 
-/// A list: its address here and in the API, its title, the permission that it needs, and the fields that are shown.
+/// A list: its path here and in the API, its title, the permission that it needs, and the fields that are shown.
 type List = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const LISTS: [List; 13] = [
@@ -87,12 +87,12 @@ pub(crate) async fn overview(visitor: Visitor) -> Response {
     visitor.page(Section::Settings, "Settings", Ok(body))
 }
 
-/// The address, title and permission of every list.
+/// The path, title and permission of every list.
 fn lists() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     LISTS.iter().map(|(path, title, permission, _)| (*path, *title, *permission)).chain([PROMPTS])
 }
 
-/// What a list is for, in a few words.
+/// The purpose of a list, in a few words.
 fn about(path: &str) -> &'static str {
     match path {
         "agents" => "Who takes calls, on which extension",
@@ -129,7 +129,7 @@ pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(qu
     visitor.page(Section::Settings, title, body)
 }
 
-/// The lists that the visitor may read, as links; `here` is the one that is shown.
+/// The lists that the visitor may read, as links; `here` is the current one.
 pub(crate) fn tabs(me: &Me, here: &str) -> Markup {
     html! {
         nav class="controls" aria-label="Lists" {
@@ -172,7 +172,7 @@ fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
 
 fn cell(field: &str, value: &Value) -> Markup {
     match value {
-        // The API's value where no start was given.
+        // The API's value if no start was given.
         Value::String(start) if field == "from_time" && start.starts_with("1970-01-01T00:00:00") => {
             html! { "always" }
         }
@@ -190,7 +190,7 @@ fn cell(field: &str, value: &Value) -> Markup {
 
 /// The list of prompts, which has pages of its own: `prompts.rs`.
 const PROMPTS: (&str, &str, &str) = ("prompts", "Prompts", "conferences:write");
-/// Entries on a page.
+/// Entries per page.
 const LISTED_MAX: u32 = 100;
 
 #[cfg(test)]

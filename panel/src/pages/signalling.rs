@@ -1,11 +1,13 @@
-//! The SIP messages of a call as arrows between this node and the other hosts; each opens to its text.
+//! The SIP messages of a call as arrows between this node and the other hosts; each can be opened to show its
+//! text.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::show::{or_dash, text, time};
 
-/// Draws the messages; nothing without any. `path` is the page's own, under which the text is offered.
+/// Draws the messages; draws nothing if there are none. `path` is the page's own path, under which the text
+/// is offered.
 pub(crate) fn ladder(path: &str, signalling: &Value) -> Markup {
     let messages = signalling["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let remotes = remotes(messages);
@@ -47,7 +49,7 @@ fn row(message: &Value, begin: i64, remotes: &[&str]) -> Markup {
     let remote = text(message, "remote");
     let lane = remotes.iter().position(|known| *known == remote).unwrap_or(LANES_MAX - 1);
     let is_sent = text(message, "direction") == "sent";
-    // The first host stands at the left of this node, the others at its right.
+    // The first host is to the left of this node, the others are to its right.
     let points_right = is_sent == (lane > 0);
     let repeats = message["repeats"].as_u64().unwrap_or_default();
     let left_out = message["left_out_before"].as_u64().unwrap_or_default();
@@ -91,7 +93,7 @@ fn offset(micros: i64) -> String {
     format!("{}.{:03} s", millis / 1_000, millis % 1_000)
 }
 
-/// Hosts with a lane of their own.
+/// Hosts that have a lane of their own.
 const LANES_MAX: usize = 4;
 
 #[cfg(test)]

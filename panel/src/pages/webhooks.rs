@@ -1,4 +1,4 @@
-//! What can be done with a webhook: sending it a test event, and giving it a new secret.
+//! Actions on a webhook: sending it a test event, and giving it a new secret.
 
 use axum::extract::Path;
 use axum::http::Method;
@@ -34,7 +34,7 @@ pub(crate) async fn rotate_secret(Path(id): Path<String>, Change { visitor, .. }
     }
 }
 
-/// The forms for both, for the page of the webhook.
+/// The forms for both actions, on the page of the webhook.
 pub(crate) fn actions(visitor: &Visitor, id: &str) -> Markup {
     let address = format!("/settings/webhooks/{}", segment(id));
     html! {
@@ -51,6 +51,6 @@ pub(crate) fn actions(visitor: &Visitor, id: &str) -> Markup {
     }
 }
 
-/// What a new secret changes for the receiver.
+/// The consequences of a new secret for the receiver.
 const BOTH_SIGN: &str = "For 24 hours webhook-signature carries a signature with each of both secrets; \
                          X-Service-Signature is made with the new one at once.";

@@ -1,5 +1,5 @@
-//! The part of the start page that compares: verdicts over time, and the trunks, phones, networks and devices that are
-//! worse than the rest.
+//! The comparisons on the start page: verdicts over time, and the trunks, phones, networks and devices that are worse
+//! than the rest.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::form::{query_value, segment};
 use crate::show::{VERDICTS, columns, figure, or_dash, percent, text, time, verdict};
 
-/// The bars of the whole hours since `from`: how many legs were judged, and how many of them were bad.
+/// The bars of the whole hours since `from`: the number of judged legs, and of bad ones among them.
 pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
     let first = from.plus_micros(HOUR_US - 1).as_micros().div_euclid(HOUR_US);
     let hours = usize::try_from(hours).unwrap_or_default();
@@ -46,11 +46,11 @@ pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
     }
 }
 
-/// A kind of group that is compared: its name in the plural, and its names in the API.
+/// A kind of group to compare: its plural name, and its names in the API.
 pub(crate) struct Compared {
     pub(crate) kind: &'static str,
     pub(crate) permission: &'static str,
-    /// The list with the groups' names; `None` when the value of a group is its name.
+    /// The list with the groups' names; `None` if the value of a group is its name.
     pub(crate) list: Option<&'static str>,
     /// The value of `by`.
     pub(crate) by: &'static str,
@@ -65,10 +65,10 @@ struct Worse {
     group: Value,
 }
 
-/// The groups that the counts mark as worse, with their names.
+/// The groups marked as worse in the counts, with their names.
 ///
 /// # Errors
-/// What the API answers; one that was deleted, or is outside the scope, has an empty name.
+/// The failure that the API reports; a group that was deleted, or is outside the scope, has an empty name.
 async fn named(client: &Client, compared: &Compared, counts: &Value) -> Result<Vec<Worse>, Failure> {
     let filter = compared.filter;
     let mut found = Vec::new();
@@ -90,10 +90,10 @@ async fn named(client: &Client, compared: &Compared, counts: &Value) -> Result<V
     Ok(found)
 }
 
-/// The table of the groups that are worse than the rest; `None` when none is.
+/// The table of the groups that are worse than the rest; `None` if there are none.
 ///
 /// # Errors
-/// What the API answers.
+/// The failure that the API reports.
 pub(crate) async fn table(
     client: &Client,
     compared: &Compared,
@@ -139,7 +139,7 @@ fn most_common(group: &Value) -> Markup {
     }
 }
 
-/// The legs of each verdict over all groups, callers' or called parties'.
+/// The legs of each verdict over all groups, either of callers or of called parties.
 pub(crate) fn sums(counts: &Value, leg: &str) -> Vec<(&'static str, i64)> {
     let of = |name: &str| groups(counts).iter().map(|group| number(&group[leg], name)).sum();
     VERDICTS.into_iter().map(|name| (name, of(name))).filter(|(_, legs)| *legs > 0).collect()
@@ -171,7 +171,7 @@ mod tests {
             {"value": "1970-01-01T00:00:00Z", "judged": 9, "bad": 9},
             {"value": "never", "judged": 9, "bad": 9},
         ]});
-        // The hour in which the time begins is left out, unless it begins with it.
+        // The hour that contains the start time is left out, unless it begins exactly then.
         for from in [1, HOUR_US] {
             let drawn = over_time(&counts, Timestamp::from_micros(from), 4).into_string();
             let bars: Vec<&str> =

@@ -1,4 +1,4 @@
-//! A browser without scripts: it keeps cookies and sends forms.
+//! A browser without scripts: it stores cookies and sends forms.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Browser {
     pub(crate) cookies: BTreeMap<String, String>,
 }
 
-/// A page, read whole.
+/// A page, read completely.
 pub(crate) struct Page {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,

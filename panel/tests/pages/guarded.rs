@@ -1,10 +1,10 @@
-//! Headers of every page, and forms that are not the visitor's own.
+//! Headers of every page, and forms that another page sent.
 
 use crate::browser::Browser;
 use crate::hostile;
 use crate::safe_texts::PAGES;
 
-/// Every form that changes something.
+/// Every form that changes data.
 const CHANGES: &[&str] = &[
     "/live/calls/1/hang-up",
     "/live/calls/1/note",
@@ -84,7 +84,7 @@ async fn without_a_session_every_page_leads_to_the_login() {
     }
 }
 
-/// A page names the version of its files, which a browser keeps for ever; a file without a version is asked for again.
+/// A page links the version of its files, which a browser keeps forever; a file without a version is requested again.
 #[tokio::test]
 async fn files_are_kept_by_version() {
     let mut browser = Browser::new(hostile::api("plain"));
@@ -98,7 +98,7 @@ async fn files_are_kept_by_version() {
     }
 }
 
-/// A link in a mail arrives without the strict cookie; the page asks the same address again.
+/// A link in a mail is opened without the strict cookie; the page requests the same URL again.
 #[tokio::test]
 async fn a_link_from_another_site_is_opened_again() {
     let mut browser = Browser::new(hostile::api("plain"));
@@ -109,7 +109,7 @@ async fn a_link_from_another_site_is_opened_again() {
     assert_eq!(page.header("location"), "/login?next=%2Fcalls%2F1");
 }
 
-/// A user who controls a live room may call a party into it, with any role. Stored rooms belong to no team.
+/// A user who controls a live room may dial a party into it, with any role. Stored rooms belong to no team.
 #[tokio::test]
 async fn who_controls_a_room_is_offered_a_call_into_it() {
     for (role, is_of_team) in [("org_admin", false), ("team_supervisor", true)] {
@@ -121,7 +121,7 @@ async fn who_controls_a_room_is_offered_a_call_into_it() {
     }
 }
 
-/// Programs see the API as it is without the panel.
+/// Other clients get the API as without the panel.
 #[tokio::test]
 async fn other_paths_are_those_of_the_api() {
     let mut browser = Browser::new(hostile::api("plain"));

@@ -1,4 +1,4 @@
-//! An API that answers as its document says, with one text for every string.
+//! An API that answers according to its document, with one text for every string.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ pub(crate) fn api_for(role: &str, text: &str) -> Router {
     api(text).route("/api/v1/auth/me", axum::routing::get(async || axum::Json(me)))
 }
 
-/// An API that refuses everything but the session with this status and text.
+/// An API that refuses everything but the session, with this status and text.
 pub(crate) fn refusing(status: u16, text: &str) -> Router {
     let text = text.to_owned();
     Router::new().fallback(async move |request: Request<Body>| {
@@ -55,7 +55,7 @@ async fn answer(State(text): State<String>, request: Request<Body>) -> Response 
     axum::Json(value(document, &schema, &text, 0)).into_response()
 }
 
-/// The quality of a call: words and numbers as the engine writes them, and `text` where another party's text stands.
+/// The quality of a call: words and numbers as the engine writes them, and `text` for texts chosen by other parties.
 fn quality(text: &str) -> Value {
     let measure = json!({"name": text, "value": text, "threshold": text});
     let rule = json!({"rule": "lossy_inbound", "reason": text, "outcome": "outranked", "reached_pct": 90, "measures": [measure]});
@@ -82,7 +82,7 @@ fn quality(text: &str) -> Value {
     })
 }
 
-/// The document of the API, read once.
+/// The document of the API, parsed once.
 fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| serde_json::from_str(include_str!("../../../api/openapi.json")).unwrap())
@@ -97,7 +97,7 @@ fn schema_of(document: &Value, method: &Method, path: &str) -> Option<Value> {
         parts.len() == asked.len()
             && parts.iter().zip(&asked).all(|(part, asked)| part == asked || part.starts_with('{'))
     });
-    // A literal path wins over one with parameters.
+    // A literal path takes precedence over one with parameters.
     let (_, operations) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
     let operation = operations.get(method.as_str().to_lowercase())?;
     let (_, response) =

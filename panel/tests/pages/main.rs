@@ -1,4 +1,4 @@
-//! Every page over an API whose every text is an attack, and over one that refuses.
+//! Every page with an API whose texts are all attacks, and with one that refuses every request.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
 
 mod browser;

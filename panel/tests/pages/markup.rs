@@ -1,4 +1,4 @@
-//! What a browser would make of a page: its tags and their attributes.
+//! A page as a browser parses it: its tags and their attributes.
 
 /// The tags of a page, each with its attributes: `(name, [(attribute, value)])`.
 pub(crate) fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
@@ -32,13 +32,13 @@ pub(crate) fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
     found
 }
 
-/// Tags that pages consist of.
+/// The tags that pages may contain.
 const TAGS: &str = "!DOCTYPE a audio b body br button caption code dd details div dl dt em figcaption figure form h1 h2 h3 head \
                     header html i input kbd label legend fieldset li link main meta meter nav ol option p path \
                     pre rect script section select small span summary svg table tbody td text \
                     textarea th thead time title tr ul";
 
-/// Asserts that a page consists of the panel's own tags, and that none can execute or style anything inline.
+/// Asserts that a page contains only the panel's own tags, and no inline script or style.
 pub(crate) fn assert_harmless(page: &str, about: &str) {
     let scripts = page.matches("<script").count();
     for (name, attributes) in tags(page) {

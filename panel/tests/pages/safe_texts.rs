@@ -1,16 +1,16 @@
-//! No text that a phone, a capture, a contact or a program chooses becomes markup.
+//! No text from a phone, a capture, a contact or a program becomes markup.
 
 use crate::browser::Browser;
 use crate::hostile;
 use crate::markup::assert_harmless;
 
-/// Texts that execute where a page forgets to escape: in text, in attributes of both quotes, in URLs and in scripts. The
-/// tests in a browser use the same.
+/// Texts that execute if a page forgets to escape: in text, in attributes with either quote, in URLs and in scripts.
+/// The browser tests use the same texts.
 fn attacks() -> Vec<String> {
     serde_json::from_str(include_str!("../../../tests/browser/attacks.json")).unwrap()
 }
 
-/// Every page, with an id where one stands.
+/// Every page, with an id where the path has one.
 pub(crate) const PAGES: &[&str] = &[
     "/",
     "/?days=7",
@@ -72,7 +72,7 @@ async fn no_text_of_the_api_becomes_markup() {
     }
 }
 
-/// The test above looks at what pages show: most of them show many texts of the API.
+/// Ensures that the test above sees texts: most pages show many texts of the API.
 #[tokio::test]
 async fn pages_show_texts() {
     let mut browser = Browser::logged_in(hostile::api("mark<i>"));
@@ -85,7 +85,7 @@ async fn pages_show_texts() {
         ("/live/rooms/1", 4),
         ("/phones", 6),
         ("/settings/numbers/1", 4),
-        // The number, four targets, and what the form showed.
+        // The number, four targets, and the values the form showed.
         ("/settings/own-extension", 9),
         ("/settings/webhooks/1", 8),
         ("/settings/webhooks/1/deliveries", 4),
@@ -115,7 +115,7 @@ async fn no_text_of_an_error_becomes_markup() {
     }
 }
 
-/// The file is a page of its own, opened from the disk of its reader.
+/// The file is a separate page, opened from the reader's disk.
 #[tokio::test]
 async fn no_text_of_a_call_becomes_markup_in_its_report() {
     for attack in &attacks() {
@@ -131,14 +131,14 @@ async fn no_text_of_a_call_becomes_markup_in_its_report() {
     let mut browser = Browser::logged_in(hostile::api("mark<i>"));
     let page = browser.get("/calls/1/report").await;
     let shown = page.text.matches("mark&lt;i&gt;").count();
-    // The parties, the record, both sentences, and of each leg its name, rules and addresses.
+    // The parties, the record, both sentences, and for each leg its name, rules and addresses.
     assert!(shown >= 40, "{shown} texts");
     let refused = Browser::logged_in(hostile::refusing(404, "mark")).get("/calls/1/report").await;
     assert_eq!(refused.status, 404);
     assert!(refused.headers.get("content-disposition").is_none());
 }
 
-/// What stands in the address is shown in forms.
+/// Texts from the URL are shown in forms.
 #[tokio::test]
 async fn no_text_of_the_address_becomes_markup() {
     for attack in &attacks() {

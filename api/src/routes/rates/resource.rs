@@ -1,4 +1,5 @@
-//! The operations of every kind of rates; the kinds differ in their fields and in who may read them.
+//! The operations of every kind of rates. The kinds differ in their fields and in the callers who may read
+//! them.
 
 use axum::Json;
 use axum::http::{StatusCode, Uri};
@@ -52,7 +53,7 @@ pub(super) trait RateQuery: Parameters {
     /// Puts the parameters that were given into the filter and the window.
     fn put(self, filter: &mut RateFilter);
 
-    /// `limit`, `offset` and `cursor`, taken out.
+    /// Takes out `limit`, `offset` and `cursor`.
     fn window(&mut self) -> WindowParts {
         WindowParts::default()
     }
@@ -65,7 +66,7 @@ impl<A: RateQuery, B: RateQuery> RateQuery for With<A, B> {
     }
 
     fn window(&mut self) -> WindowParts {
-        // The first part has them.
+        // The first part has these parameters.
         self.0.window()
     }
 }
@@ -132,7 +133,7 @@ pub(super) async fn delete<R: RateResource>(
     Err(ApiError::not_found("there is no such rate"))
 }
 
-/// Refuses a caller who may not set prices: an organisation that set its own could call for nothing.
+/// Refuses a caller who may not set prices: an organisation that set its own could call for free.
 pub(super) fn require_operator(caller: &Caller, permission: Permission) -> Result<(), ApiError> {
     caller.require(permission)?;
     if caller.scope() == Scope::Everything {

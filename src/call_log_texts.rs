@@ -1,7 +1,7 @@
-//! Puts the texts of old call records into the blocks that searches read, while the engine runs.
+//! Adds the texts of old call records to the blocks that searches read, while the engine runs.
 //!
-//! It happens once, after the first start of a version that has these blocks. Searches are right before it is done,
-//! and slower. The writer of records has the database for half of the time.
+//! This happens once, after the first start of a version that has these blocks. Until it is complete, searches are
+//! correct but slower. The writer of records can use the database for half of the time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sidetone_store::{Filled, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Fills the blocks until every record is in one, or until it is stopped.
+/// Fills the blocks until every record is in one, or the task is stopped.
 pub async fn fill(store: &Store, mut stop: watch::Receiver<bool>) {
     let (mut records, mut log_at, mut is_failing) = (0, Instant::now(), false);
     loop {
@@ -47,8 +47,8 @@ pub async fn fill(store: &Store, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// How often the log has the number of records.
+/// How often the progress is logged.
 const LOG_EVERY: Duration = Duration::from_secs(5);
-/// At least this long others can write after each step.
+/// The shortest pause after each step, in which others can write.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const RETRY_AFTER: Duration = Duration::from_secs(5);

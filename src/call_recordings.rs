@@ -1,4 +1,4 @@
-//! Recordings of calls: a row is stored before the switch begins one, and completed when the recorder has closed the
+//! Recordings of calls: a row is stored before the switch starts one, and completed when the recorder has closed the
 //! file.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::far_files::{FarFiles, FilePlace};
 use crate::open_file::{self, Opened};
 use crate::recorder::{DataDisk, Disk as _, Ended, recover};
 
-/// Records calls for programs, and opens the files.
+/// Records calls on behalf of programs, and opens the files.
 #[derive(Clone)]
 pub struct CallRecordingService {
     /// The store.
@@ -34,9 +34,9 @@ pub struct CallRecordingService {
     pub clock: Clock,
     /// The files.
     pub disk: DataDisk,
-    /// No recording begins when fewer bytes are free.
+    /// No recording starts if fewer bytes are free.
     pub reserve_bytes: u64,
-    /// The recordings of other nodes; `None` for a node on its own.
+    /// The recordings of other nodes; `None` for a standalone node.
     pub far: Option<Arc<dyn FarFiles>>,
 }
 
@@ -67,18 +67,19 @@ impl CallRecordingService {
         }
     }
 
-    /// Notes the other call whose party is recorded too. A recording that one of its calls would not show is ended.
+    /// Stores the other call whose party is recorded too. If that fails, the recording is stopped: one of its calls
+    /// would not list it.
     async fn link(&self, recording: &CallRecording, other: CallId) -> Result<CallRecordingId, Problem> {
         let linked = self.store.link_call_recording(recording.organisation_id, recording.id, other).await;
         if let Err(error) = linked {
-            // The calls may be over by now; then the recording is, too.
+            // The calls may have ended by now; then the recording has ended too.
             let _ = self.operate(recording.call_uuid, RecordStep::Stop).await;
             return Err(error.into());
         }
         Ok(recording.id)
     }
 
-    /// Returns the linked call that is recorded too, or the same.
+    /// Returns the linked call that is recorded too; without one, the call itself.
     async fn operate(&self, call: CallId, step: RecordStep) -> Result<CallId, Problem> {
         Ok(self.switch.ask(Operate(CallOperation::Record(call, step))).await??)
     }
@@ -128,7 +129,7 @@ impl CallRecordings for CallRecordingService {
                 }
                 return Err(Problem::Conflict(format!("the recording is on node {node}: delete it there")));
             }
-            // The file first: after a crash in between, the deletion can be repeated.
+            // The file is deleted first: after a crash in between, the deletion can be repeated.
             let mut disk = self.disk.clone();
             open_file::beside(HOLDS, move || disk.remove(place.0, place.1)).await?;
             Ok(self.store.forget_call_recording(place).await?)
@@ -149,7 +150,7 @@ impl CallRecordings for CallRecordingService {
                     });
                 }
             }
-            // Owner and id come from the database, never from the request.
+            // The organisation and the id are from the database, never from the request.
             let path = self.disk.path(recording.organisation_id, recording.id.0.into());
             let opened = open_file::beside(HOLDS, move || match File::open(path) {
                 Ok(file) => Opened::new(file, HOLDS).map(Some),
@@ -170,7 +171,7 @@ fn place_of(recording: &CallRecording) -> FilePlace {
     FilePlace::Recording { organisation: recording.organisation_id, session: recording.id.0.into() }
 }
 
-/// Fails while a recording is written, and when it has no file.
+/// Returns an error while a recording is in progress, and if it has no file.
 fn require_complete(recording: &CallRecording) -> Result<(), Problem> {
     if recording.ended_at.is_none() {
         let text = "the recording is still being written: it can be played or deleted once it has ended";
@@ -183,7 +184,7 @@ fn require_complete(recording: &CallRecording) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Stores the ends of calls' recordings, and keeps those that the database does not take.
+/// Stores the ends of calls' recordings, and keeps those that the database could not store.
 pub struct CallRecordingEnds {
     store: Store,
     clock: Clock,
@@ -191,12 +192,13 @@ pub struct CallRecordingEnds {
 }
 
 impl CallRecordingEnds {
-    /// With nothing to store.
+    /// Starts with nothing to store.
     pub fn new(store: Store, clock: Clock) -> Self {
         Self { store, clock, pending: Vec::new() }
     }
 
-    /// Stores the end of a recording, and those that failed before. What is never stored is found at the next start.
+    /// Stores the end of a recording, and those that failed before. An end that is never stored is found at the next
+    /// start.
     pub async fn store(&mut self, ended: &Ended) {
         let Ended { organisation, session, bytes, error, .. } = ended;
         if self.pending.len() < PENDING_MAX {
@@ -211,7 +213,7 @@ impl CallRecordingEnds {
         self.retry().await;
     }
 
-    /// Stores what has failed before.
+    /// Stores the ends that failed before.
     pub async fn retry(&mut self) {
         while let Some(end) = self.pending.last() {
             if let Err(error) = self.store.complete_call_recording(end).await {
@@ -222,7 +224,7 @@ impl CallRecordingEnds {
         }
     }
 
-    /// Whether something waits for the database.
+    /// Whether an end waits for the database.
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -246,7 +248,7 @@ pub async fn recover_all(
     Ok(())
 }
 
-/// The content of the disk, for error messages.
+/// The kind of the files, for error messages.
 const HOLDS: &str = "recordings";
 /// Ends that wait for the database; the others are found at the next start.
 const PENDING_MAX: usize = 1_024;

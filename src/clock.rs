@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::cdr::journal::SteadyClock;
 
-/// A source of the current wall time; tests pass one of their own.
+/// A source of the current wall time; tests pass their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The wall clock.
@@ -90,8 +90,8 @@ impl ClockWatch {
         Self { wall, monotonic }
     }
 
-    /// Returns by how much the wall clock jumped since the last call, in microseconds; `None` without a jump.
-    /// A leap second and the steps of a slewing time daemon are not jumps.
+    /// Returns by how much the wall clock jumped since the last call, in microseconds; `None` without a jump. A leap
+    /// second and the steps of a slewing time daemon are not jumps.
     pub fn look(&mut self, wall: Timestamp, monotonic: Instant) -> Option<i64> {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let passed_us = i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);

@@ -21,11 +21,11 @@ use crate::spoken_names::SpokenNames;
 pub struct NodeAudio {
     /// The prompts.
     pub library: Library,
-    /// The names that members have spoken.
+    /// The recorded names of members.
     pub names: SpokenNames,
     /// Starts recordings.
     pub recordings: Begins,
-    /// Takes the results of calls' recordings that could not begin.
+    /// Takes the results of calls' recordings that could not be started.
     pub ended: mpsc::Sender<Ended>,
 }
 
@@ -69,7 +69,7 @@ impl ConferenceAudio for NodeAudio {
         let sink = self.recordings.begin_kind(organisation, session, kind).map_err(|busy| {
             let error = busy.to_string();
             if kind == RecordingKind::Call {
-                // A call's recording has a row already; with a full queue it is completed at the next start.
+                // A call's recording has a row already; if the queue is full, it is completed at the next start.
                 let ended = Ended { organisation, session, kind, bytes: 0, error: Some(error.clone()) };
                 let _ = self.ended.try_send(ended);
             }
@@ -98,7 +98,7 @@ pub async fn pass_on_recordings(
         let Some(told) = told else { return of_calls.retry().await };
         if told.kind == RecordingKind::Call {
             let recording = Recording { bytes: told.bytes, error: told.error.clone() };
-            // The switch may be over; the call is, too.
+            // If the switch has ended, so has the call.
             switch.send(Request::Recorded(told.session, recording)).await;
             of_calls.store(&told).await;
             continue;
@@ -110,7 +110,7 @@ pub async fn pass_on_recordings(
     }
 }
 
-/// The pause before the database is asked again.
+/// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Results of recordings that wait to be reported.
 pub const ENDED_LEN_MAX: usize = 1_024;

@@ -1,7 +1,7 @@
-//! What the database refuses permanently: one file for each item, with the reason, so that nothing else waits
-//! for it.
+//! Items that the database refuses permanently: one file for each, with the reason, so that nothing else waits for
+//! it.
 //!
-//! `storing.rs` decides what is refused. A letter is a file below the data directory. `sidetone dead-letters`
+//! `storing.rs` decides which items are refused. A letter is a file below the data directory. `sidetone dead-letters`
 //! lists the letters and stores them again once the cause is removed.
 
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::cdr::segment;
 
-/// Something that can become a dead letter.
+/// An item that can become a dead letter.
 pub trait Letter: Sync {
     /// Its kind, for the file name and the metric.
     fn kind(&self) -> &'static str;
@@ -46,10 +46,10 @@ pub struct DeadLetter {
     pub content: Value,
 }
 
-/// The directory of the dead letters; clones are the same one.
+/// The directory of the dead letters; clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct DeadLetters {
-    /// `None` where no letters are written: refused items are then retried without end.
+    /// `None` if no letters are written: refused items are then retried without end.
     dir: Option<PathBuf>,
     written: Arc<AtomicU64>,
 }
@@ -105,8 +105,7 @@ impl DeadLetters {
         Ok(files)
     }
 
-    /// Writes a refused item; `false` when it must be tried again, because letters are not written or the disk
-    /// fails.
+    /// Writes a refused item; `false` if it must be tried again, because letters are not written or the disk fails.
     pub(crate) fn bury(&self, letter: &impl Letter, error: &Problem) -> bool {
         self.write(letter, &error.to_string()).unwrap_or_else(|failed| {
             tracing::error!(error = %failed, "a dead letter cannot be written, trying again; check the disk");

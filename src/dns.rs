@@ -1,5 +1,5 @@
-//! Resolves the address of a trunk (RFC 3263 §4): for a name without a port and a transport NAPTR records, which choose
-//! the transport; for one without a port SRV records; then addresses.
+//! Resolves the address of a trunk (RFC 3263 §4). For a name without a port and a transport, NAPTR records select the
+//! transport; for a name without a port, SRV records are used; then addresses.
 //!
 //! The switch caches, orders and expires the results; nothing is cached here.
 
@@ -14,7 +14,7 @@ use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_switch::trunk_dns::{Answer, Server};
 use tokio::sync::Semaphore;
 
-/// Asks name servers.
+/// Queries name servers.
 pub struct Resolver {
     /// Absent if the system has no name server: then no name can be resolved.
     inner: Option<TokioResolver>,
@@ -41,7 +41,7 @@ impl Resolver {
         Resolver { inner: built.ok(), permits: Semaphore::new(LOOKUPS_MAX) }
     }
 
-    /// Returns the servers of a trunk; none when the name service is unavailable or has none.
+    /// Returns the servers of a trunk; none if the name service is unavailable or has no records.
     pub async fn lookup(&self, address: &TrunkAddress) -> Answer {
         let asked = async {
             let _permit = self.permits.acquire().await.ok()?;
@@ -64,8 +64,8 @@ impl Resolver {
         answer.unwrap_or_default()
     }
 
-    /// Returns the servers of a name by the transport that it prefers: that of its first NAPTR record which leads to a
-    /// server (§4.1), or of its SRV records, or else datagrams to its addresses.
+    /// Returns the servers of a name for the transport that it prefers: that of its first NAPTR record with a server
+    /// (§4.1), or of its SRV records, or else UDP to its addresses.
     async fn preferred(&self, address: &TrunkAddress) -> Option<Answer> {
         for Pointer { transport, replacement, ttl, .. } in self.pointers(&address.host).await {
             let found = self.services(&replacement).await.filter(|found| !found.servers.is_empty());
@@ -82,7 +82,7 @@ impl Resolver {
         self.addresses(&address.host, address.default_port()).await
     }
 
-    /// Returns the NAPTR records of a name that lead to a transport which the node has, in the order to try; none without
+    /// Returns the NAPTR records of a name for transports that the node supports, in the order to try; empty without
     /// such records.
     async fn pointers(&self, host: &str) -> Vec<Pointer> {
         let Some(resolver) = &self.inner else { return Vec::new() };
@@ -92,7 +92,7 @@ impl Resolver {
             .iter()
             .filter_map(|record| {
                 let RData::NAPTR(naptr) = &record.data else { return None };
-                // Other flags lead to other records than SRV.
+                // Records with other flags do not refer to SRV records.
                 let transport =
                     transport_of(&naptr.services).filter(|_| naptr.flags.eq_ignore_ascii_case(b"s"))?;
                 Some(Pointer {
@@ -145,7 +145,7 @@ impl Resolver {
     }
 }
 
-/// A NAPTR record of a name (RFC 3403 §4.1) that leads to SRV records.
+/// A NAPTR record of a name (RFC 3403 §4.1) that refers to SRV records.
 struct Pointer {
     /// Its order and its preference; lower is tried first.
     rank: (u16, u16),
@@ -155,7 +155,7 @@ struct Pointer {
     ttl: Duration,
 }
 
-/// The transport of a service in a NAPTR record (RFC 3263 §4.1); `None` for one that the node does not have.
+/// The transport of a service in a NAPTR record (RFC 3263 §4.1); `None` for one that the node does not support.
 fn transport_of(services: &[u8]) -> Option<TrunkTransport> {
     let known = [
         ("SIP+D2U", TrunkTransport::Udp),

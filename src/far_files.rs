@@ -1,4 +1,4 @@
-//! The port to recordings and traces on the disks of other nodes.
+//! The port for recordings and traces on the disks of other nodes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 
-/// Names a file in the data directory of a node.
+/// Identifies a file in the data directory of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "file", rename_all = "snake_case")]
 pub enum FilePlace {
@@ -27,15 +27,16 @@ pub enum FilePlace {
 
 /// The files of other nodes.
 pub trait FarFiles: fmt::Debug + Send + Sync {
-    /// Opens a file of a node; `None` when that node does not have it, or is not there.
+    /// Opens a file of a node; `None` if that node does not have it, or is down.
     ///
     /// # Errors
     /// [`Busy`](sidetone_model::problem::Problem::Busy) when the node does not answer in time.
     fn open(&self, node: NodeId, place: FilePlace) -> PortFuture<'_, Option<Box<dyn OpenFile>>>;
 
-    /// Deletes the file of a recording; one that is missing counts as deleted.
+    /// Deletes the file of a recording; a missing file counts as deleted.
     ///
     /// # Errors
-    /// [`Busy`](sidetone_model::problem::Problem::Busy) when the node does not answer in time, [`Conflict`](sidetone_model::problem::Problem::Conflict) when it is not there.
+    /// [`Busy`](sidetone_model::problem::Problem::Busy) when the node does not answer in time,
+    /// [`Conflict`](sidetone_model::problem::Problem::Conflict) when it is down.
     fn remove(&self, node: NodeId, place: FilePlace) -> PortFuture<'_, ()>;
 }

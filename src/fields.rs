@@ -1,19 +1,19 @@
-//! Typed access to a TOML table by name: every mistake becomes a [`Problem`] with the full path of its key,
-//! and keys that were never read are refused by name.
+//! Typed access to a TOML table by name: every error becomes a [`Problem`] with the full path of its key, and keys
+//! that were never read are refused by name.
 //!
-//! Both `sidetone.toml` and the apply files are read with it, so that mistakes in either are reported in the
-//! same way, and all of them at once.
+//! Both `sidetone.toml` and the apply files are read with it, so that errors in either are reported in the same way,
+//! and all of them together.
 
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// A mistake in a configuration or an apply file.
+/// An error in a configuration or an apply file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The full path of the key, such as `sip.listen` or `organisation "Acme", API key "crm": allow`.
     pub key: String,
-    /// What is wrong and what to do.
+    /// The error and a remedy.
     pub message: String,
 }
 
@@ -36,8 +36,8 @@ impl fmt::Display for Problem {
 
 /// The fields of one table, taken out by name.
 ///
-/// A missing field is `None`; one of the wrong type is `None` too and adds a [`Problem`]. [`Fields::finish`]
-/// refuses what was not taken.
+/// A missing field is `None`; one of the wrong type is `None` too and adds a [`Problem`]. [`Fields::finish`] refuses
+/// the fields that were not taken.
 #[derive(Debug)]
 pub struct Fields<'p> {
     path: String,
@@ -177,7 +177,7 @@ impl<'p> Fields<'p> {
         self.table.contains_key(key)
     }
 
-    /// Takes `key` out whatever its type, for fields that this build refuses.
+    /// Takes `key` out, of any type, for fields that this build refuses.
     pub fn take(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
         self.table.remove(key)

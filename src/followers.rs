@@ -27,13 +27,13 @@ use crate::sweep::Sweeper;
 use crate::watch::{Heard, watch_stored};
 use crate::webhooks::worker::Worker;
 
-/// What these tasks need.
+/// The parts that these tasks use.
 pub struct Followers {
-    /// What serves calls of programs: the sender of their callbacks, and the load, measured at the relay.
+    /// The parts for calls of programs: the sender of their callbacks, and the load, measured at the relay.
     pub calls: (CallbackSender, Arc<Load>, Arc<Relay>),
     /// The counters of the wall clock's watch.
     pub clock: Arc<ClockCounts>,
-    /// The member of a cluster; `None` for a node on its own.
+    /// The member of a cluster; `None` for a standalone node.
     pub cluster: Option<ClusterTasks>,
     /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
@@ -47,7 +47,7 @@ pub struct Followers {
     pub playback: Playback,
     /// The file of registrations.
     pub registrations: KeptRegistrations,
-    /// The prompts in memory, and which were read.
+    /// The prompts in memory, and the ones that were read.
     pub sounds: (Library, Followed),
     /// The database.
     pub store: Store,
@@ -69,7 +69,7 @@ pub struct ClusterTasks {
     pub lost_calls: LostCalls,
     /// Finds rooms that are live at two nodes.
     pub split_rooms: SplitRoomWatch,
-    /// Keeps the limits of all nodes, and answers the others about them.
+    /// Enforces the limits of all nodes, and answers the others about them.
     pub limits: (LimitTask, PeerListener),
     /// Reserves credit for the calls of this node.
     pub credit: CreditTask,
@@ -81,7 +81,7 @@ pub struct ClusterTasks {
     pub bindings: Option<BindingTask>,
     /// Claims rooms; `None` without `[cluster] listen`.
     pub rooms: Option<RoomTask>,
-    /// Connects the nodes over TLS; `None` where they use UDP.
+    /// Connects the nodes over TLS; `None` if they use UDP.
     pub links: Option<NodeLinkTask>,
 }
 

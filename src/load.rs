@@ -1,5 +1,6 @@
-//! Whether the node is too loaded to place calls for programs: measured once a second, by how late the packet path is
-//! and by processor time. It reports load before calls suffer; calls of phones are not refused by it.
+//! Whether the node is too loaded to place calls for programs: measured once a second, by the lateness of the packet
+//! path and by processor time. It reports load before calls are impaired; calls of phones are not refused because of
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +19,11 @@ use crate::process;
 pub struct Load {
     limits: LoadLimits,
     began: Instant,
-    /// Until when the node is loaded, in milliseconds from the beginning.
+    /// Until when the node counts as loaded, in milliseconds from the beginning.
     until_ms: AtomicU64,
 }
 
-/// What one window of time measured.
+/// The measurements of one time window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Its length.
@@ -31,7 +32,7 @@ pub struct Window {
     pub received: u64,
     /// Of those, the ones that waited for the relay.
     pub waited: u64,
-    /// Ticks of mixes that were later than 5 ms, or left out.
+    /// Ticks of mixes that were later than 5 ms, or skipped.
     pub late_ticks: u64,
     /// All ticks of mixes.
     pub ticks: u64,
@@ -63,7 +64,7 @@ impl Load {
         Arc::new(Load { limits, began: now, until_ms: AtomicU64::new(0) })
     }
 
-    /// Takes what a window measured that ended now. Calls are placed again when no window was loaded for
+    /// Processes the measurements of a window that ended now. Calls are placed again once no window was loaded for
     /// five seconds.
     pub fn note(&self, now: Instant, window: &Window) {
         if window.is_loaded(self.limits) {
@@ -74,7 +75,7 @@ impl Load {
         }
     }
 
-    /// Whether no call is placed for a program now.
+    /// Whether calls of programs are refused now.
     pub fn is_busy(&self, now: Instant) -> bool {
         let until_ms = self.until_ms.load(Ordering::Relaxed);
         until_ms > 0 && self.millis(now) < until_ms
@@ -157,9 +158,9 @@ fn late_ticks(counters: &Counters) -> u64 {
 const WINDOW: Duration = Duration::from_secs(1);
 /// How long a loaded window counts.
 const HELD_MS: u64 = 5_000;
-/// Fewer late ones are no sign: a pause of the system delays the packets of one moment.
+/// Fewer late ones are ignored: a single pause of the system delays all packets of that moment.
 const PARTS_MIN: u64 = 20;
-/// A tick is late from here on.
+/// A tick is late from this delay on.
 const LATE_TICK_US: u64 = 5_000;
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use sidetone::cli;
 use sidetone::log::{Format, Log};
 
-/// A call is set up by one thread and recorded by another: arenas of glibc grew for as long as calls came, and took more
-/// of the processor (benches/peers/README.md).
+/// One thread sets up a call and another records it: arenas of glibc grew as long as calls arrived, and took more of
+/// the processor (benches/peers/README.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         _ if is_for_people => "error",
         // The output of a tap is for people as well, and includes its calls.
         Command::Tap(_) => "info,netring=error,sidetone_api=warn",
-        // What the client of NATS reports is reported by the member of the cluster, once.
+        // The member of the cluster reports the notices of the NATS client, once.
         _ => "info,async_nats=warn",
     };
     let log = Log::start(format, level);

@@ -50,7 +50,7 @@ pub struct EngineMetrics {
     pub journal: Journal,
     /// The journal's directory.
     pub journal_dir: PathBuf,
-    /// What the database refused permanently.
+    /// Rows that the database refused permanently.
     pub letters: DeadLetters,
     /// Notes to phones.
     pub notes: Arc<NoteCounters>,
@@ -68,7 +68,7 @@ pub struct EngineMetrics {
     pub stored: Arc<AtomicU64>,
     /// The events of live calls.
     pub call_events: Arc<CallEventCounters>,
-    /// The results of call-info callbacks.
+    /// The results of call-info requests.
     pub call_info: Arc<call_info::Counts>,
     /// The database.
     pub store: Store,
@@ -82,9 +82,9 @@ pub struct EngineMetrics {
     pub supervisor: Supervisor,
     /// Jumps of the wall clock.
     pub clock: Arc<ClockCounts>,
-    /// How changes of the directory were found.
+    /// How changes of the directory were detected.
     pub directory: Arc<DirectoryCounts>,
-    /// The member of a cluster; `None` for a node on its own.
+    /// The member of a cluster; `None` for a standalone node.
     pub cluster: Option<ClusterMember>,
 }
 
@@ -608,5 +608,5 @@ fn process() -> Vec<Family> {
     ]
 }
 
-/// A database that takes longer to answer is not up.
+/// A database that takes longer to answer counts as unavailable.
 const PING_MAX: Duration = Duration::from_secs(1);

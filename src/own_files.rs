@@ -1,4 +1,4 @@
-//! Recordings and traces on the disk of this node, as other nodes read them.
+//! Recordings and traces on the disk of this node, for other nodes.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ impl OwnFiles {
         OwnFiles { disk, traces }
     }
 
-    /// Opens a file; `None` when it is not there.
+    /// Opens a file; `None` if it does not exist.
     ///
     /// # Errors
     /// [`Problem::Internal`] when the disk fails.
@@ -40,17 +40,17 @@ impl OwnFiles {
                 });
                 Ok(opened.await?.map(|file| Box::new(file) as Box<dyn OpenFile>))
             }
-            // A name that leads elsewhere is that of no trace.
+            // A name that leaves the directory is not the name of a trace.
             FilePlace::Trace { name } => {
                 self.traces.open_here(&LegTrace { file: name.clone(), bytes: 0 }).await
             }
         }
     }
 
-    /// Deletes the file of a recording; one that is missing counts as deleted.
+    /// Deletes the file of a recording; a missing file counts as deleted.
     ///
     /// # Errors
-    /// [`Problem::Internal`] when the disk fails, [`Problem::Conflict`] for a trace, which its node deletes by itself.
+    /// [`Problem::Internal`] when the disk fails, [`Problem::Conflict`] for a trace, which its node deletes itself.
     pub async fn remove(&self, place: &FilePlace) -> Result<(), Problem> {
         let FilePlace::Recording { organisation, session } = *place else {
             return Err(Problem::Conflict("a trace is deleted by its node alone".to_owned()));

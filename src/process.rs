@@ -44,7 +44,7 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Octets of the files in `dir`.
+/// Bytes of the files in `dir`.
 pub fn dir_bytes(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()

@@ -1,4 +1,4 @@
-//! What `/readyz` reports of a switch: what prevents its work, and what fails without preventing it.
+//! The `/readyz` report of a switch: faults that prevent its work, and faults that do not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub struct EngineReadiness {
     pub supervisor: Supervisor,
     /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
-    /// The member of a cluster; `None` for a node on its own.
+    /// The member of a cluster; `None` for a standalone node.
     pub cluster: Option<ClusterMember>,
 }
 

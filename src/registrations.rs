@@ -1,6 +1,6 @@
-//! Keeps the registrations of phones over a restart.
+//! Keeps the registrations of phones across a restart.
 //!
-//! A file of the data directory has a line of JSON for each extension whose bindings changed; the last line of an
+//! A file in the data directory has a line of JSON for each extension whose bindings changed; the last line of an
 //! extension counts. It is written once a second, so that a killed process loses the registrations of its last
 //! second. Only bindings over UDP are kept: a connection ends with the process, and its phone registers again.
 
@@ -20,11 +20,11 @@ use tokio::sync::watch;
 
 use crate::driver::Handle;
 
-/// The file of registrations, and the sockets that its bindings name.
+/// The file of registrations, and the sockets that its bindings refer to.
 #[derive(Debug, Clone)]
 pub struct KeptRegistrations {
     path: PathBuf,
-    /// The configured addresses of the UDP listeners, in their order. A socket is found again by its address.
+    /// The configured addresses of the UDP listeners, in order. A socket is identified by its address.
     listeners: Vec<SocketAddr>,
 }
 
@@ -53,7 +53,7 @@ impl KeptRegistrations {
                 Vec::new()
             }
         };
-        // After a panic of this task too: what is registered already is left as it is.
+        // After a panic of this task too: existing registrations are not changed.
         if !kept.is_empty() {
             match switch.ask(RestoreBindings(kept)).await {
                 Ok(registrations) => {
@@ -84,7 +84,7 @@ impl KeptRegistrations {
     }
 
     async fn write_changes(&self, switch: &Handle, clock: fn() -> Timestamp) -> io::Result<()> {
-        // Each answer is short work for the task that serves SIP.
+        // Each query is a short piece of work for the task that handles SIP.
         while let Ok(changed) = switch.ask(TakeChangedBindings(TAKEN_AT_ONCE)).await {
             let is_all = changed.len() < TAKEN_AT_ONCE;
             if !changed.is_empty() {
@@ -134,7 +134,7 @@ impl KeptRegistrations {
         Ok(())
     }
 
-    /// Reads the bindings that have not expired, and rewrites the file with them alone.
+    /// Reads the bindings that have not expired, and rewrites the file with only these.
     fn load(&self, now: Timestamp) -> io::Result<Vec<KeptExtension>> {
         let mut extensions = HashMap::new();
         let file = match File::open(&self.path) {
@@ -143,7 +143,7 @@ impl KeptRegistrations {
             Err(error) => return Err(error),
         };
         for line in BufReader::new(file).split(b'\n') {
-            // A line that a crash cut short is none; the one before it counts.
+            // A line that a crash truncated is ignored; the one before it counts.
             let Ok(Line { mut extension, sockets }) = serde_json::from_slice(&line?) else { continue };
             let mut sockets = sockets.into_iter();
             extension.bindings.retain_mut(|binding| {
@@ -175,10 +175,10 @@ impl KeptRegistrations {
 }
 
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Extensions of one question.
+/// Extensions per query.
 const TAKEN_AT_ONCE: usize = 500;
 const OWNER_ONLY: u32 = 0o600;
-/// A file that is longer is rewritten with what counts: 50,000 registrations have half of it.
+/// A longer file is rewritten with only the current lines: 50,000 registrations take half of it.
 const LONG_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// The file has milliseconds.
+    /// The file contains milliseconds.
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_micros(1_000 * ms)
     }
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(kept.load(at(0)).unwrap(), [], "no file");
         kept.append(vec![extension(1, &[0], 100), extension(2, &[1], 100), extension(3, &[0], 100)]).unwrap();
         kept.append(vec![extension(3, &[], 0), extension(1, &[0, 1], 200), extension(4, &[0], 50)]).unwrap();
-        // Cut short by a crash.
+        // Truncated by a crash.
         let mut file = OpenOptions::new().append(true).open(&kept.path).unwrap();
         file.write_all(b"{\"extension_id\":\"0000").unwrap();
         let sorted = |kept: &KeptRegistrations, now| {
@@ -238,7 +238,7 @@ mod tests {
         let expected = [extension(1, &[0, 1], 200), extension(2, &[1], 100)];
         assert_eq!(sorted(&kept, 50), expected, "one removed, one expired");
         assert_eq!(sorted(&kept, 50), expected, "the file was rewritten");
-        // The first socket is gone, the second one is now the first.
+        // The first socket no longer exists, and the second one is now the first.
         let moved = KeptRegistrations::new(&dir, vec![two]);
         let mut other = extension(1, &[1], 200);
         other.bindings[0].listener = 0;

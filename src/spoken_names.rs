@@ -1,7 +1,7 @@
-//! The names that members of rooms have spoken: found, recorded, kept while their legs are up, and stored for extensions.
+//! The recorded names of room members: found, recorded, kept while their legs are up, and stored for extensions.
 //!
-//! The driver asks for a name and plays it from memory. The database is asked by a task of its own, which reports the result to the
-//! switch. A name of a party that is no extension is only in memory, and is gone with the leg.
+//! The driver requests a name and plays it from memory. A separate task queries the database and reports the result
+//! to the switch. The name of a party that is not an extension is only in memory, and is dropped with the leg.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ pub struct SpokenNames {
     jobs: mpsc::Sender<Job>,
 }
 
-/// The names by leg; `None` is a name that is looked for or recorded.
+/// The names by leg; `None` while the name is looked up or recorded.
 type Names = Arc<Mutex<HashMap<LegId, (OrganisationId, Option<Arc<Clip>>)>>>;
 
-/// Work for the task that asks the database.
+/// Work for the task that queries the database.
 #[derive(Debug)]
 struct Job {
     leg: LegId,
     organisation: OrganisationId,
     extension: Option<ExtensionId>,
-    /// The recording; `None` looks for the stored name.
+    /// The recording; `None` looks up the stored name.
     samples: Option<Vec<i16>>,
 }
 
-/// What the task needs.
+/// The state of the task.
 pub struct NameKeeper {
     names: Names,
     jobs: mpsc::Receiver<Job>,
@@ -57,10 +57,10 @@ impl SpokenNames {
         (SpokenNames { names, jobs: to_jobs }, keeper)
     }
 
-    /// Looks for the name of an extension; the switch gets the result. Without space the switch stops waiting.
+    /// Looks up the name of an extension; the switch gets the result. Without space the switch stops waiting.
     pub fn find(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId) {
         if self.reserve(leg, organisation) {
-            // A full queue is a database that is too slow; the caller joins without its name.
+            // The queue is full if the database is too slow; the caller then joins without a name.
             let _ = self.jobs.try_send(Job { leg, organisation, extension: Some(extension), samples: None });
         }
     }
@@ -124,13 +124,13 @@ impl FrameSink for NameSink {
 impl Drop for NameSink {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
-            // A full queue: the switch stops waiting, and the caller joins without its name.
+            // If the queue is full, the switch stops waiting, and the caller joins without a name.
             let _ = self.jobs.try_send(job);
         }
     }
 }
 
-/// Finds and stores names, until the driver is gone.
+/// Finds and stores names, until the driver has ended.
 pub(crate) async fn keep_names(keeper: &mut NameKeeper) {
     while let Some(job) = keeper.jobs.recv().await {
         let leg = job.leg;
@@ -149,7 +149,7 @@ pub(crate) async fn keep_names(keeper: &mut NameKeeper) {
 }
 
 impl NameKeeper {
-    /// Keeps the name of a leg that still waits for it; returns whether there are both.
+    /// Keeps the name of a leg that still waits for it; returns `false` if the leg or the name is missing.
     fn keep(&self, leg: LegId, clip: Option<Arc<Clip>>) -> bool {
         let mut names = self.names.lock();
         match (names.get_mut(&leg), clip) {
@@ -161,12 +161,12 @@ impl NameKeeper {
         }
     }
 
-    /// Does one job; returns the name.
+    /// Executes one job; returns the name.
     async fn work(&self, job: Job) -> Option<Arc<Clip>> {
         match job.samples {
             None => self.stored(job.organisation, job.extension?).await,
             Some(samples) => {
-                // A leg that is over has no name any more: its party hung up while it spoke.
+                // An ended leg has no entry any more: its party hung up while speaking.
                 self.names.lock().get(&job.leg)?;
                 let spoken = spoken(&samples)?;
                 if let Some(extension) = job.extension {
@@ -199,7 +199,7 @@ impl NameKeeper {
     }
 }
 
-/// Returns the part of a recording in which someone speaks; `None` when that is too short for a name.
+/// Returns the part of a recording that contains speech; `None` if it is too short for a name.
 fn spoken(samples: &[i16]) -> Option<&[i16]> {
     let is_loud = |frame: &[i16]| {
         let power: i64 = frame.iter().map(|sample| i64::from(*sample) * i64::from(*sample)).sum();
@@ -222,7 +222,7 @@ fn spoken(samples: &[i16]) -> Option<&[i16]> {
 
 /// 20 ms at 16 kHz.
 const FRAME: usize = 320;
-/// The mean square above which a frame is no background: -45 dBov.
+/// The mean square above which a frame is not background noise: -45 dBov.
 const LOUD_POWER: i64 = 33_900;
 /// Frames of speech in the shortest name: 0.2 s.
 const LOUD_FRAMES_MIN: usize = 10;

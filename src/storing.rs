@@ -1,7 +1,7 @@
-//! Stores rows however long the database is unavailable: one way to retry for every task that writes.
+//! Stores rows however long the database is unavailable: the same retries for every task that writes.
 //!
-//! A failure that can pass (no connection, a lock, a full disk) is retried for as long as it lasts. A row that
-//! the database refuses three times on its own becomes a dead letter (`dead_letters.rs`) and delays no other.
+//! A temporary failure (no connection, a lock, a full disk) is retried for as long as it lasts. A row that the
+//! database refuses three times on its own becomes a dead letter (`dead_letters.rs`) and does not delay others.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sidetone_model::problem::Problem;
 
 use crate::dead_letters::{DeadLetters, Letter};
 
-/// Rows that are stored in one transaction. The default is no row; a group of one row is a letter.
+/// Rows that are stored in one transaction. The default has no row; a group of one row is a letter.
 pub trait Group: Letter + Default + Sync {
     /// Each row as a group of its own, in order.
     fn each(&self) -> Vec<Self>;
@@ -22,14 +22,14 @@ pub trait Storing<G, R>: Sync {
     fn store<'a>(&'a self, group: &'a G) -> PortFuture<'a, R>;
 }
 
-/// How a task deals with failures of the database.
+/// How a task handles failures of the database.
 #[derive(Debug, Clone)]
 pub struct Retries {
     /// The pause before the next attempt.
     pub pause: Duration,
-    /// What the database refuses permanently.
+    /// Rows that the database refuses permanently.
     pub letters: DeadLetters,
-    /// What waits, for the log.
+    /// The kind of the waiting rows, for the log.
     waiting: &'static str,
 }
 
@@ -39,8 +39,8 @@ impl Retries {
         Self { pause: RETRY_AFTER, letters: DeadLetters::default(), waiting }
     }
 
-    /// Stores `group` however long the database is unavailable. Rows that it refuses permanently become dead
-    /// letters; the result of the others is returned.
+    /// Stores `group` however long the database is unavailable. Rows that it refuses permanently become dead letters;
+    /// the results of the others are returned.
     pub async fn store_all<G: Group, R>(&self, storing: &impl Storing<G, R>, group: &G) -> Vec<R> {
         let waiting = self.waiting;
         let mut failing = false;
@@ -118,7 +118,7 @@ pub(crate) enum Fault {
     Passing,
     /// The item.
     Refused,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Stores 0 to 9; returns what was stored, and the numbers of the dead letters.
+    /// Stores 0 to 9; returns the stored numbers, and those of the dead letters.
     fn store(refuses: fn(u32, usize) -> Option<Problem>) -> (Vec<u32>, Vec<Value>) {
         let dir = std::env::temp_dir().join(format!("sidetone-letters-{}", Uuid::new_v4()));
         let letters = DeadLetters::below(&dir);

@@ -6,7 +6,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_store::{IdempotencyKeys, Store, StoreError};
 use tokio::sync::watch;
 
-/// Who deletes, and by which clock.
+/// The deletion task's store and clock.
 pub struct Sweeper {
     /// The store.
     pub store: Store,

@@ -56,7 +56,7 @@ pub struct TapNode {
     supervisor: Supervisor,
 }
 
-/// What the tasks of a tap work on, before they run.
+/// The state of a tap's tasks, before they run.
 struct Tasks {
     call_writer: TapWriter,
     ended: mpsc::Receiver<TappedCall>,
@@ -97,7 +97,7 @@ impl Tasks {
     }
 }
 
-/// Opens the journal of a tap, which is apart from that of a switch in the same directory.
+/// Opens the journal of a tap, which is separate from that of a switch in the same directory.
 fn open_journal(config: &Config, supervisor: &Supervisor) -> Result<(Journal, JournalReader), StartError> {
     let options = JournalOptions {
         reserve_bytes: config.node.journal_reserve_bytes,
@@ -110,7 +110,7 @@ fn open_journal(config: &Config, supervisor: &Supervisor) -> Result<(Journal, Jo
     Ok((journal, reader))
 }
 
-/// The ports of a process that carries no calls: the database, and what a tap reports of itself.
+/// The ports of a process without calls of its own: the database, and the tap's reports about itself.
 async fn ports(
     store: &Store,
     metrics: TapMetrics,
@@ -168,13 +168,13 @@ pub struct TapStart {
     pub tell: Box<dyn Fn(&RecordedCall) + Send + Sync>,
 }
 
-/// Why a tap cannot start; one line with the cause and what to do.
+/// Why a tap cannot start; one line with the cause and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TapStartError {
     /// The organisation of the records cannot be determined.
     #[error(transparent)]
     Owner(#[from] OwnerError),
-    /// A part that a switch has too.
+    /// A part that a switch also has.
     #[error(transparent)]
     Start(#[from] StartError),
     /// No interface can be read.
@@ -183,7 +183,7 @@ pub enum TapStartError {
 }
 
 impl TapNode {
-    /// Starts everything. Runs within a tokio runtime.
+    /// Starts everything. Must run within a tokio runtime.
     ///
     /// # Errors
     /// The first part that cannot start; everything started before is stopped.
@@ -245,7 +245,7 @@ impl TapNode {
         Ok(TapNode { http, node, organisation, store, counters, thread, running, web, stop, supervisor })
     }
 
-    /// Completes with the task whose failure stops the tap; the process has to end then.
+    /// Completes with the task whose failure stops the tap; the process must end then.
     pub async fn failed(&self) -> Task {
         self.supervisor.failed().await
     }

@@ -29,7 +29,7 @@ impl TraceFiles {
 }
 
 impl TraceFiles {
-    /// Opens a trace; `None` when it is not here.
+    /// Opens a trace; `None` if it is not on this node.
     ///
     /// # Errors
     /// [`Problem::Internal`] when the disk fails.
@@ -45,9 +45,9 @@ impl TraceFiles {
 pub struct NodeTraces {
     /// This node.
     pub node: NodeId,
-    /// Those of this node.
+    /// The traces of this node.
     pub own: TraceFiles,
-    /// Those of the others; `None` for a node on its own.
+    /// The traces of the other nodes; `None` for a standalone node.
     pub far: Option<Arc<dyn FarFiles>>,
 }
 

@@ -1,5 +1,5 @@
-//! Follows the stored data: a running switch gets the changes of this process at once, those of another node as soon as its
-//! message comes, and all within two seconds, also those of `apply`.
+//! Follows the stored data. A running switch gets the changes of this process immediately, those of another node when
+//! its message arrives, and all others, including those of `apply`, within two seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::instant;
 use crate::driver::{Handle, Request};
 
-/// The revisions that the switch has.
+/// The state that the switch has.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// The revision of the directory.
@@ -25,11 +25,11 @@ pub struct Heard {
     pub rates: i64,
     /// The accounts.
     pub accounts: Vec<Account>,
-    /// How changes of the directory were found.
+    /// How changes of the directory were detected.
     pub counts: Arc<DirectoryCounts>,
 }
 
-/// How changes of the directory were found.
+/// How changes of the directory were detected.
 #[derive(Debug, Default)]
 pub struct DirectoryCounts {
     /// By polling, once a second.
@@ -74,7 +74,7 @@ pub async fn watch_stored(
         let began = instant();
         let before = heard.directory;
         let news = news(store, heard).await;
-        // A large directory takes no more than a part of the time to be read.
+        // Reading a large directory takes only a fraction of the time.
         pause = (began.elapsed() * PAUSE_PARTS).clamp(PAUSE_MIN, LOOK_EVERY);
         if heard.directory != before {
             let found = if is_notified { &heard.counts.notified } else { &heard.counts.polled };
@@ -89,7 +89,7 @@ pub async fn watch_stored(
                     }
                 }
             }
-            // Calls continue with the known data; the next reading follows soon.
+            // Calls continue with the current data; the next read follows soon.
             Err(error) => {
                 changes.forget();
                 tracing::warn!(%error, "the directory cannot be read again");
@@ -98,11 +98,11 @@ pub async fn watch_stored(
     }
 }
 
-/// Returns the changes, in the order for the switch: the rates of a destination come before the directory
-/// that allows calls to it.
+/// Returns the changes, in the order for the switch: the rates of a destination precede the directory that allows
+/// calls to it.
 async fn news(store: &Store, heard: &mut Heard) -> Result<Vec<Request>, StoreError> {
     let mut news = Vec::new();
-    // The directory's revision is read first: everything written with it is then visible below.
+    // The directory's revision is read first: everything written with it is then visible in the reads below.
     let directory = store.directory_revision().await?;
     if store.rate_revision().await? != heard.rates {
         let rates = store.rates().await?;
@@ -132,11 +132,11 @@ pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Hand
     }
 }
 
-/// How often the task looks for changes; one is known within two seconds.
+/// How often the task checks for changes; one takes effect within two seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The least time between two readings after notices.
+/// The shortest time between two reads after notifications.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// That time is so many times what the last reading took.
+/// That time as a multiple of the duration of the last read.
 const PAUSE_PARTS: u32 = 3;
 /// Batches of the writer that wait to be reported.
 pub const DRAWN_LEN_MAX: usize = 64;

@@ -102,7 +102,7 @@ impl Actor {
                     if let Some(tap) = &self.phone.config.tap {
                         tap.note(self.phone.local(), flow.remote, &bytes);
                     }
-                    // A datagram that the system refuses is lost, as on any network.
+                    // If the system refuses a datagram, it is lost, as on any network.
                     let _ = self.phone.transport.send(flow.remote, &bytes).await;
                 }
                 Output::Event(event) => self.event(event).await,
@@ -154,7 +154,7 @@ impl Actor {
             // It offers again at `ReinviteDue`.
             Event::ReinviteCancelled { .. } | Event::ReinviteClashed { .. } => {}
             Event::ReinviteDue { leg } => calls.offer_again(phone, leg),
-            // It names no UPDATE in Allow.
+            // UPDATE is not in its Allow.
             Event::Updated { key, .. } => phone.respond(&key, 405),
             // Only with session timers, subscriptions and reliable responses, which this phone does not support.
             Event::NotifyAnswered { .. }
@@ -173,5 +173,5 @@ impl Actor {
     }
 }
 
-/// How long a phone sleeps that waits for nothing.
+/// How long a phone with nothing to wait for sleeps.
 const IDLE: Duration = Duration::from_secs(3_600);

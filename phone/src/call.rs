@@ -1,4 +1,4 @@
-//! One call of a phone: its offers and answers, its media, and what is due in it.
+//! One call of a phone: its offers and answers, its media, and its scheduled actions.
 
 use std::time::Instant;
 
@@ -28,20 +28,20 @@ pub(super) struct Call {
     /// The phone's answer, if it was sent before the call was answered.
     pub(super) early: Option<SessionDescription>,
     pub(super) tried: bool,
-    /// Whether the other side has sent a 180.
+    /// Whether the peer has sent a 180.
     pub(super) rings: bool,
     pub(super) up: bool,
     /// Grows with every call: commands apply to the newest.
     pub(super) number: u64,
     /// The direction that was last requested.
     pub(super) wanted: Direction,
-    /// Whether it still has to be offered, because another offer was open.
+    /// Whether it must still be offered, because another offer was open.
     pub(super) owes_offer: bool,
     /// Whether it encrypts with a wrong key.
     pub(super) spoils_srtp: bool,
 }
 
-/// An action of a call that has its time.
+/// A scheduled action of a call.
 #[derive(Clone, Copy)]
 pub(super) enum Due {
     Answer(ServerKey),
@@ -109,7 +109,7 @@ impl Call {
     }
 }
 
-/// The format of a voice: G.711 if it was negotiated, otherwise the first codec that it supports; `None` if
+/// The format for a voice: G.711 if it was negotiated, otherwise the first codec that the voice supports; `None` if
 /// it supports none.
 fn format(negotiated: &Negotiated) -> Option<Format> {
     let known = |payload: &sdp::Payload| {

@@ -21,7 +21,7 @@ use crate::media::Media;
 #[derive(Default)]
 pub(super) struct CallTable {
     calls: HashMap<LegKey, Call>,
-    /// Finished calls whose last message is not sent yet.
+    /// Finished calls whose last message was not sent yet.
     over: Vec<(oneshot::Sender<CallOutcome>, CallOutcome)>,
 }
 
@@ -105,7 +105,7 @@ impl CallTable {
         phone.report(News::Ringing { peer, name });
     }
 
-    /// Sends digits in a call that is up and takes them; `false` when there is none.
+    /// Sends digits in the call that is up and supports them; `false` if there is none.
     pub(super) fn dial(&self, digits: &str) -> bool {
         let call = self.calls.values().find(|call| call.up && call.media.takes_digits());
         call.is_some_and(|call| call.media.dial(digits))
@@ -206,7 +206,7 @@ impl CallTable {
         self.up(phone, leg);
     }
 
-    /// Handles that the call is answered and both sides know the answer.
+    /// Handles that the call was answered and both sides have the answer.
     pub(super) fn up(&mut self, phone: &mut Endpoint, leg: LegKey) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         if !std::mem::replace(&mut call.up, true) {
@@ -277,14 +277,14 @@ impl CallTable {
         }
     }
 
-    /// Sends the offer that had to wait while another offer was open.
+    /// Sends the offer that was delayed while another offer was open.
     fn offer_owed(&mut self, phone: &mut Endpoint, leg: LegKey) {
         if let Some(direction) = self.calls.get(&leg).filter(|call| call.owes_offer).map(|call| call.wanted) {
             self.offer(phone, leg, direction);
         }
     }
 
-    /// Both sides had sent an offer at once; the phone's was refused and is repeated now (RFC 3261 §14.1).
+    /// Both sides sent an offer at the same time; the phone's was refused and is repeated now (RFC 3261 §14.1).
     pub(super) fn offer_again(&mut self, phone: &mut Endpoint, leg: LegKey) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         call.exchange.roll_back();
@@ -361,7 +361,7 @@ fn exchange(phone: &mut Endpoint) -> OfferAnswer {
     OfferAnswer::new(session).with_srtp(phone.config.srtp, seed)
 }
 
-/// The offer in a request, as far as the phone's rule for SRTP admits it.
+/// The offer in a request, if the phone's rule for SRTP accepts it.
 fn offered(phone: &Endpoint, request: &Request) -> Option<SessionDescription> {
     let offer = SessionDescription::parse(request.body()).ok()?;
     phone.config.srtp.admit(offer).ok()

@@ -1,4 +1,4 @@
-//! The commands of a phone's owner to its task, and why they fail.
+//! The commands of a phone's owner to its task, and the errors of these commands.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::config::{CallOutcome, CallPlan};
 use crate::notes::{Noting, Parcel};
 
-/// Why a phone could not do something.
+/// Why a command to a phone failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PhoneError {
     /// A socket failed.
@@ -46,9 +46,9 @@ pub(super) enum Command {
     Move,
     Notes(Noting),
     Offer(Direction),
-    /// Refers the other party of the newest call to a number.
+    /// Transfers the remote party of the newest call to a number.
     Refer(String, oneshot::Sender<Result<u16, PhoneError>>),
-    /// Refers the other party of the oldest call to that of the newest.
+    /// Transfers the remote party of the oldest call to that of the newest.
     ReferToCall(oneshot::Sender<Result<u16, PhoneError>>),
     /// For this many seconds; 0 removes the binding.
     Register(u32, oneshot::Sender<(u16, Duration)>),

@@ -33,15 +33,15 @@ pub struct PhoneConfig {
     pub number: String,
     /// Its password.
     pub password: String,
-    /// The codecs to offer and take.
+    /// The codecs to offer and accept.
     pub codecs: CodecPolicy,
     /// Whether its audio is encrypted.
     pub srtp: SrtpRule,
-    /// A fault to test with: whether it encrypts with another key than its SDP says.
+    /// A fault for tests: whether it encrypts with another key than the one in its SDP.
     pub srtp_wrong_key: bool,
-    /// What happens when it is called.
+    /// The behaviour when it is called.
     pub answering: Answering,
-    /// A capture of everything sent and received.
+    /// A capture of everything that is sent and received.
     pub tap: Option<Tap>,
     /// The transport of its SIP.
     pub carrier: Carrier,
@@ -51,12 +51,12 @@ pub struct PhoneConfig {
     pub voice: Option<Voice>,
     /// The file for received audio.
     pub recorder: Option<Recorder>,
-    /// A buffer for the last minute of received audio, whatever its codec.
+    /// A buffer for the last minute of received audio, for any codec.
     pub heard: Option<Heard>,
-    /// Whether messages from other addresses than the switch's are ignored, as a phone in an untrusted
-    /// network should do.
+    /// Whether messages from addresses other than the switch's are ignored, as a phone in an untrusted network should
+    /// do.
     pub only_the_switch: bool,
-    /// Simultaneous calls; a further one gets 486.
+    /// Maximum simultaneous calls; a further one gets 486.
     pub calls_len_max: usize,
 }
 
@@ -89,7 +89,7 @@ impl PhoneConfig {
     }
 }
 
-/// What a called phone does.
+/// The behaviour of a called phone.
 #[derive(Clone, Debug)]
 pub enum Answering {
     /// Rings for a while, answers and sends audio.
@@ -99,7 +99,7 @@ pub enum Answering {
         /// Its audio; `None` sends nothing.
         talk: Option<Box<Scenario>>,
     },
-    /// Sends audio at once, like an announcement, and answers later.
+    /// Sends audio immediately, like an announcement, and answers later.
     Early {
         /// How long it sends audio before it answers.
         after: Duration,
@@ -117,11 +117,11 @@ pub enum Answering {
 /// A call to place.
 #[derive(Clone, Debug)]
 pub struct CallPlan {
-    /// What is dialled.
+    /// The dialled number.
     pub number: String,
     /// The caller's audio; `None` sends nothing.
     pub talk: Option<Box<Scenario>>,
-    /// When to hang up after the answer; `None` waits for the other side.
+    /// When to hang up after the answer; `None` waits for the peer to hang up.
     pub talk_time: Option<Duration>,
     /// How long to let it ring before cancelling; ten seconds more without a 180.
     pub patience: Option<Duration>,
@@ -152,13 +152,13 @@ pub struct CallOutcome {
     pub status: u16,
     /// Received RTP datagrams.
     pub received: u64,
-    /// Whether the other side hung up.
+    /// Whether the peer hung up.
     pub ended_by_peer: bool,
     /// The statuses of the re-INVITEs in the plan.
     pub reinvites: Vec<u16>,
 }
 
-/// An event of a phone. Texts in it come from the other side.
+/// An event of a phone. Texts in it are from the remote end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// A call is over.
@@ -169,7 +169,7 @@ pub enum News {
         status: u16,
         /// Its phrase.
         reason: String,
-        /// Whether the other side hung up.
+        /// Whether the peer hung up.
         by_peer: bool,
         /// Received RTP datagrams.
         received: u64,

@@ -1,4 +1,4 @@
-//! What all parts of a phone share: its configuration, its transport, its user agent and its credentials.
+//! The shared state of all parts of a phone: its configuration, transport, user agent and credentials.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends news to all listeners.
+    /// Sends an event to all listeners.
     pub(super) fn report(&self, news: News) {
         let _ = self.news.send(news);
     }
@@ -66,7 +66,7 @@ impl Endpoint {
         Ear::new(Arc::clone(&self.heard), &self.config)
     }
 
-    /// What is spoken in a call: the scenario, otherwise the configured voice.
+    /// The audio that is sent in a call: the scenario, otherwise the configured voice.
     pub(super) fn speech(&mut self, talk: Option<Box<Scenario>>) -> Speech {
         match (talk, self.config.voice) {
             (Some(talk), _) => Speech::Scenario(talk),
@@ -85,7 +85,7 @@ impl Endpoint {
     }
 
     pub(super) fn reply(&mut self, key: &ServerKey, reply: Reply) {
-        // Refused when the transaction is over, after a CANCEL.
+        // This fails if the transaction has ended, after a CANCEL.
         let _ = self.ua.respond(now(), key, reply);
     }
 

@@ -1,14 +1,14 @@
 //! The built-in phone of the demo, the tests and `sidetone phone`: registers, calls, answers, sends the audio
 //! of a scenario, shows notes and acknowledges them.
 //!
-//! A driver around the same user agent that the switch uses, on real sockets. It is not a softphone: it has
-//! no microphone.
+//! It drives the same user agent that the switch uses, on real sockets. It has no microphone, so it is not a
+//! softphone.
 //!
-//! A test that wants to see notes needs little: [`Phone::notes_count`] to wait, [`Phone::notes`] to look,
-//! [`Phone::acknowledge`] to tap, [`Phone::treat_notes`] for a phone that refuses, is deaf or slow, and
-//! [`Phone::send`] for a forger.
+//! For tests with notes: [`Phone::notes_count`] waits for notes, [`Phone::notes`] lists them, [`Phone::acknowledge`]
+//! acknowledges one, [`Phone::treat_notes`] makes the phone refuse, ignore or delay notes, and [`Phone::send`] sends
+//! forged requests.
 //!
-//! [`softphone`] is the command line around it, [`demo`] what the demo plays with it.
+//! [`softphone`] is its command line, and [`demo`] the content that the demo plays with it.
 
 mod actor;
 mod call;

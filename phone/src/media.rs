@@ -1,4 +1,4 @@
-//! One call's RTP on a real socket: sends what a scenario specifies, and counts what arrives.
+//! One call's RTP on a real socket: sends the audio of a scenario, and counts received packets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,13 +20,13 @@ use crate::srtp::Protection;
 use crate::voice::{Format, Speaker, Voice};
 use crate::wav::Recorder;
 
-/// The media side of one call; dropping it ends the sending.
+/// The media side of one call; dropping it stops sending.
 pub(super) struct Media {
     /// The address in SDP.
     local: SocketAddr,
     /// The socket that the sender uses.
     socket: watch::Sender<Arc<UdpSocket>>,
-    /// The socket that it uses as soon as the peer knows its address.
+    /// The socket that it uses once the peer has its address.
     next: Option<Arc<UdpSocket>>,
     /// The destination; `None` before an answer and during hold.
     remote: watch::Sender<Option<SocketAddr>>,
@@ -38,10 +38,10 @@ pub(super) struct Media {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What happens to incoming RTP.
+/// Processes incoming RTP.
 #[derive(Clone)]
 pub(super) struct Ear {
-    /// Datagrams of this call, without those that are not authentic.
+    /// Datagrams of this call, except those that fail authentication.
     received: Arc<AtomicU64>,
     /// Datagrams of all calls of the phone.
     heard: Arc<AtomicU64>,
@@ -51,7 +51,7 @@ pub(super) struct Ear {
     protection: Protection,
 }
 
-/// What a call sends.
+/// The audio that a call sends.
 pub(super) enum Speech {
     Nothing,
     Scenario(Box<Scenario>),
@@ -121,7 +121,7 @@ impl Media {
         self.remote.send_replace(remote);
     }
 
-    /// Sets the keys of SRTP, or none, from now on; `spoils` sends with another key.
+    /// Sets the SRTP keys, or none, from now on; `spoils` sends with another key.
     pub(super) fn secure(&self, terms: Option<&SrtpTerms>, spoils: bool) {
         self.ear.protection.settle(terms, spoils);
     }
@@ -131,7 +131,7 @@ impl Media {
         self.format.send_replace(format);
     }
 
-    /// Returns whether the other side supports digits.
+    /// Returns whether the peer supports digits.
     pub(super) fn takes_digits(&self) -> bool {
         self.format.borrow().is_some_and(|format| format.events.is_some())
     }
@@ -191,7 +191,7 @@ struct Mouth {
 }
 
 impl Mouth {
-    /// Waits for a destination; `false` when there will be none.
+    /// Waits for a destination; `false` when none can be set any more.
     async fn opens(&mut self) -> bool {
         self.remote.wait_for(Option::is_some).await.is_ok()
     }
@@ -203,7 +203,7 @@ impl Mouth {
         let socket = Arc::clone(&self.socket.borrow());
         // The time is taken directly before sending, so that a tap shows what the peer sees.
         let at = monotonic_wall();
-        // A datagram that the system refuses is lost, as on any network.
+        // If the system refuses a datagram, it is lost, as on any network.
         if socket.try_send_to(datagram, to).is_err() {
             let _ = socket.send_to(datagram, to).await;
         }

@@ -1,4 +1,4 @@
-//! Notes as a phone reads them, and the list of those it has shown.
+//! The form of notes that a phone reads, and the list of those it has shown.
 //!
 //! The phone interprets four fields; every other field is a row, in the order sent.
 
@@ -23,7 +23,7 @@ pub struct ShownNote {
     pub body: Option<String>,
     /// The colour of its tag.
     pub level: Level,
-    /// Whether it has an Acknowledge button.
+    /// Whether it has an acknowledge button.
     pub ack: bool,
     /// Every other field, in the order sent.
     pub rows: Vec<(String, Value)>,
@@ -63,7 +63,7 @@ pub enum Level {
 /// How a phone handles an incoming note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Noting {
-    /// Shows it and answers 200 after a delay, like a busy phone.
+    /// Shows it and answers 200 after a delay, like a slow phone.
     Late(std::time::Duration),
     /// Shows nothing and never answers.
     Ignore,
@@ -72,11 +72,11 @@ pub enum Noting {
     /// Shows it and answers 200.
     #[default]
     Show,
-    /// Shows it, answers 200, and acknowledges it at once if it has the button.
+    /// Shows it, answers 200, and acknowledges it immediately if it has the button.
     Tap,
 }
 
-/// A request with a custom body: from a phone of another make, or a forged one.
+/// A request with a custom body: as a phone of another manufacturer would send it, or forged.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     /// INFO is sent in the newest call that is up, MESSAGE to the events identity.
@@ -137,7 +137,7 @@ pub(super) struct Arrival {
 }
 
 impl ShownNote {
-    /// Reads a body; `None` when it is not a note: not a JSON object, or without `id` or `title`.
+    /// Parses a body; `None` if it is not a note: not a JSON object, or without `id` or `title`.
     pub(super) fn read(body: &[u8], arrival: Arrival) -> Option<ShownNote> {
         let json: Map<String, Value> = serde_json::from_slice(body).ok()?;
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -162,7 +162,7 @@ impl ShownNote {
         })
     }
 
-    /// The message that the phone sends when its user taps Acknowledge at `at`, Unix time.
+    /// The message that the phone sends when its user presses the acknowledge button at `at`, Unix time.
     pub fn acknowledgement(&self, at: Micros) -> Value {
         json!({ "ack": true, "id": self.id, "title": self.title, "at": rfc3339(at) })
     }
@@ -264,7 +264,7 @@ mod tests {
         {
             assert_eq!(read(body), None, "{body}");
         }
-        // A level of a later version must not hide a note.
+        // An unknown level of a later version must not hide a note.
         assert_eq!(read(r#"{"id": "n", "title": "t", "level": "new"}"#).unwrap().level, Level::Info);
     }
 

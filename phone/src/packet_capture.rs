@@ -1,4 +1,4 @@
-//! What a phone sends and receives, as a capture.
+//! A capture of the datagrams that a phone sends and receives.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use sidetone_media::pcap::{LinkType, Writer};
 use sidetone_media::time::Micros;
 
-/// A capture in memory; clones write into the same one.
+/// A capture in memory; clones share it.
 #[derive(Clone, Default)]
 pub struct Tap {
     datagrams: Arc<Mutex<Vec<Datagram>>>,

@@ -1,4 +1,4 @@
-//! A phone as its owner uses it.
+//! A phone, as its owner uses it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::packet_capture::monotonic_wall;
 use crate::requests::Requests;
 use crate::transport::Connection;
 
-/// A phone with its own socket. Dropping it switches it off without any message, like a power cut.
+/// A phone with its own socket. Dropping it stops it without sending any message, like a power failure.
 pub struct Phone {
     commands: mpsc::Sender<Command>,
     calls: watch::Receiver<Calls>,
@@ -31,7 +31,7 @@ pub struct Phone {
 }
 
 impl Phone {
-    /// Switches a phone on. Runs within a tokio runtime.
+    /// Starts a phone. Must run within a tokio runtime.
     ///
     /// # Errors
     /// When no socket can be opened, or a TCP connection is refused.
@@ -71,7 +71,7 @@ impl Phone {
         }
     }
 
-    /// Returns the notes shown so far, oldest first; a note that came twice is listed twice.
+    /// Returns the notes shown so far, oldest first; a note that was received twice is listed twice.
     pub fn notes(&self) -> Vec<ShownNote> {
         self.notes.all()
     }
@@ -81,8 +81,8 @@ impl Phone {
         self.notes.count()
     }
 
-    /// Acknowledges a note as if the user tapped the button: over the channel that it came by. Returns the
-    /// status of the answer; 408 without an answer.
+    /// Acknowledges a note as if the user pressed the button, over the channel on which it was received. Returns the
+    /// status of the response; 408 without a response.
     ///
     /// # Errors
     /// [`PhoneError::NoNote`], and [`PhoneError::NoCall`] when the call of a note by INFO is over.
@@ -90,7 +90,7 @@ impl Phone {
         self.acknowledge_at(id, monotonic_wall()).await
     }
 
-    /// The same with another time of the tap, Unix time.
+    /// The same with another time of the acknowledgement, Unix time.
     ///
     /// # Errors
     /// Like [`Phone::acknowledge`].
@@ -98,8 +98,8 @@ impl Phone {
         self.ask(|done| Command::Acknowledge(id.to_owned(), at, done)).await?
     }
 
-    /// Sends what a correct phone would not send, or a phone of another make. Returns the status of the
-    /// answer; 408 without an answer.
+    /// Sends a request that a correct phone would not send, or one of another manufacturer's phone. Returns the
+    /// status of the response; 408 without a response.
     ///
     /// # Errors
     /// [`PhoneError::NoCall`] for an INFO without a call that is up.
@@ -134,14 +134,14 @@ impl Phone {
     /// Sends digits in the call that is up (RFC 4733); needs a [`Voice`](super::Voice).
     ///
     /// # Errors
-    /// [`PhoneError::NoCall`] when there is no call whose other side supports them.
+    /// [`PhoneError::NoCall`] if no call is up, or its peer does not support digits.
     pub async fn dial(&self, digits: &str) -> Result<(), PhoneError> {
         let dialled = self.ask(|done| Command::Dial(digits.to_owned(), done)).await?;
         dialled.then_some(()).ok_or(PhoneError::NoCall)
     }
 
-    /// Transfers the other party of the newest call that is up to a number (REFER), and returns the status of the
-    /// result: that of the target's answer, or of a refusal.
+    /// Transfers the remote party of the newest call that is up to a number (REFER), and returns the status of the
+    /// result: that of the target's response, or of a refusal.
     ///
     /// # Errors
     /// [`PhoneError::NoCall`] when no call is up, or the call ends before the result.
@@ -149,8 +149,8 @@ impl Phone {
         self.ask(|done| Command::Refer(number.to_owned(), done)).await?
     }
 
-    /// Transfers the other party of the oldest call that is up to that of the newest (REFER with Replaces), and returns
-    /// the status of the result.
+    /// Transfers the remote party of the oldest call that is up to that of the newest (REFER with Replaces), and
+    /// returns the status of the result.
     ///
     /// # Errors
     /// [`PhoneError::NoCall`] unless two calls are up, or when the first ends before the result.
@@ -158,7 +158,7 @@ impl Phone {
         self.ask(Command::ReferToCall).await?
     }
 
-    /// Returns the news from now on. A slow reader loses the oldest.
+    /// Returns the events from now on. A slow reader loses the oldest.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.news.subscribe()
     }
@@ -230,7 +230,7 @@ impl Drop for Phone {
 
 /// Commands that wait for the task.
 const COMMANDS_MAX: usize = 64;
-/// News that wait for a slow reader.
+/// Events that are queued for a slow reader.
 const NEWS_MAX: usize = 256;
 /// The registration time that a phone requests.
 const REGISTER_SECONDS: u32 = 600;

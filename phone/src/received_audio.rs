@@ -9,8 +9,8 @@ use sidetone_media::rtp::RtpPacket;
 
 use crate::voice::Format;
 
-/// The last minute of audio that a phone received in its calls, packet after packet in order of arrival;
-/// clones share it.
+/// The last minute of audio that a phone received in its calls, in the order in which packets arrived; clones share
+/// it.
 #[derive(Clone, Default)]
 pub struct Heard {
     inner: Arc<Mutex<Inner>>,
@@ -33,7 +33,7 @@ impl Heard {
         self.inner.lock().pcm.clear();
     }
 
-    /// Returns the last `ms` milliseconds and their sample rate in Hz; `None` until so much was received.
+    /// Returns the last `ms` milliseconds and their sample rate in Hz; `None` until that much was received.
     pub fn lately(&self, ms: u32) -> Option<(Vec<i16>, u32)> {
         let inner = self.inner.lock();
         let rate_hz = inner.decoder.as_ref()?.codec().sample_rate_hz();

@@ -1,4 +1,4 @@
-//! Transfers that the phone asks for: its REFERs, and the notifications of their results (RFC 3515).
+//! Transfers that the phone requests: its REFERs, and the notifications of their results (RFC 3515).
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::command::PhoneError;
 use crate::endpoint::{Endpoint, now};
 
-/// The phone's REFERs whose result is not known yet, one for each leg.
+/// The phone's REFERs without a result so far, one for each leg.
 #[derive(Default)]
 pub(super) struct Referrals {
     pending: HashMap<LegKey, Referral>,
@@ -22,7 +22,7 @@ struct Referral {
 }
 
 impl Referrals {
-    /// Refers the other party of a leg to a number.
+    /// Transfers the remote party of a leg to a number.
     pub(super) fn refer_to_number(
         &mut self,
         phone: &mut Endpoint,
@@ -34,7 +34,7 @@ impl Referrals {
         self.send(phone, leg, Some(target), done);
     }
 
-    /// Refers the other party of the first leg to that of the second.
+    /// Transfers the remote party of the first leg to that of the second.
     pub(super) fn refer_to_leg(
         &mut self,
         phone: &mut Endpoint,
@@ -91,7 +91,7 @@ impl Referrals {
         true
     }
 
-    /// Handles a REFER without an answer; returns `false` for another request.
+    /// Handles a REFER without a response; returns `false` for another request.
     pub(super) fn unanswered(&mut self, key: ClientKey) -> bool {
         let leg = self.leg_of(key);
         if let Some(leg) = leg {
@@ -118,7 +118,7 @@ impl Referrals {
         }
     }
 
-    /// Handles the end of a leg: the result of its referral does not arrive any more.
+    /// Handles the end of a leg: the result of its referral can no longer arrive.
     pub(super) fn ended(&mut self, leg: LegKey) {
         self.finish(leg, Err(PhoneError::NoCall));
     }

@@ -18,7 +18,7 @@ use crate::endpoint::{Endpoint, now};
 use crate::notes::{Arrival, Channel, JSON, Notebook, Noting, Parcel, ShownNote};
 use crate::packet_capture::monotonic_wall;
 
-/// The waiter for the answer to one of the phone's requests.
+/// A request of the phone that waits for its response, and the receiver of its result.
 pub(super) struct Pending {
     waiter: Waiter,
     /// Whether a challenge is answered.
@@ -46,9 +46,9 @@ impl Pending {
 /// The phone's requests other than INVITE, and the notes that it received.
 pub(super) struct Requests {
     notes: Arc<Notebook>,
-    /// Requests that wait for their answer.
+    /// Requests that wait for their response.
     pending: HashMap<ClientKey, Pending>,
-    /// Answers to notes that are sent later.
+    /// Responses to notes that are sent later.
     owed: Vec<(Instant, ServerKey)>,
     register_cseq: u32,
     /// The Call-ID of all REGISTER requests.
@@ -61,12 +61,12 @@ impl Requests {
         Requests { notes, pending: HashMap::new(), owed: Vec::new(), register_cseq: 0, call_id }
     }
 
-    /// The time of the next answer that is sent later.
+    /// The time of the next delayed response.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.owed.iter().map(|(at, _)| *at).min()
     }
 
-    /// Sends the answers whose time has come.
+    /// Sends the responses that are due.
     pub(super) fn timeout(&mut self, phone: &mut Endpoint, now: Instant) {
         while let Some(at) = self.owed.iter().position(|(at, _)| *at <= now) {
             let (_, key) = self.owed.swap_remove(at);
@@ -106,7 +106,7 @@ impl Requests {
         }
     }
 
-    /// Acknowledges over the channel that the note came by.
+    /// Acknowledges over the channel on which the note was received.
     fn tap(
         &mut self,
         phone: &mut Endpoint,
@@ -185,7 +185,7 @@ impl Requests {
         }
     }
 
-    /// A request that may be a note.
+    /// Handles a request that may be a note.
     pub(super) fn note(
         &mut self,
         phone: &mut Endpoint,

@@ -1,4 +1,4 @@
-//! SRTP of one call: what it sends is protected, what it receives must be authentic.
+//! SRTP of one call: sent packets are protected, received ones must be authentic.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ struct State {
 }
 
 impl Protection {
-    /// Takes the keys of SDP; equal keys go on. `spoils` sends with another key than SDP says.
+    /// Sets the keys from SDP; equal keys keep their state. `spoils` sends with another key than the one in SDP.
     pub(super) fn settle(&self, terms: Option<&SrtpTerms>, spoils: bool) {
         let mut state = self.0.lock();
         if state.as_ref().map(|state| &state.terms) == terms {
@@ -56,5 +56,5 @@ fn master_key(line: &Crypto) -> Option<MasterKey> {
     Some(key.with_mki_bytes(line.mki_bytes))
 }
 
-/// The longest tag.
+/// The longest authentication tag.
 const TAG_BYTES_MAX: usize = 16;

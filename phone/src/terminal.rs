@@ -1,6 +1,6 @@
 //! Text for a terminal: colours, and lines of limited width.
 
-/// The text in the style of an ANSI `code`, where colours are wanted.
+/// The text in the style of an ANSI `code`, if colours are enabled.
 pub(super) fn painted(colour: bool, code: &str, text: &str) -> String {
     if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }

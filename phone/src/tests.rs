@@ -1,4 +1,4 @@
-//! Two phones connected directly, and a phone with a socket that plays the switch.
+//! Two phones connected directly, and a phone with a socket that acts as the switch.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ async fn a_note_inside_a_call_is_shown_and_acknowledged_in_its_dialog() {
     assert_eq!(shown[0].rows, [("owes".to_owned(), json!({"EUR": 900}))]);
     assert!(shown[0].call_id.is_some());
 
-    // The other side is a phone too, which shows anything with an id and a title.
+    // The peer is a phone too, which shows anything with an id and a title.
     assert_eq!(within(phone.acknowledge("n1")).await.unwrap(), 200);
     let tap = sender.notes().remove(0);
     assert_eq!(
@@ -184,7 +184,7 @@ async fn a_call_is_taken_by_hand_dialled_in_and_ended() {
     assert_eq!(within(told.recv()).await.unwrap(), News::Progress { status: 180 });
 }
 
-/// What a phone system with a listening socket receives from a phone over TCP, in pieces of any size.
+/// A phone opens a TCP connection; the server's socket reads what it sends in pieces of any size.
 #[tokio::test]
 async fn a_phone_over_tcp_opens_a_connection_and_reads_pieces() {
     let switch = TcpListener::bind("127.0.0.1:0").await.unwrap();

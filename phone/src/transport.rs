@@ -42,7 +42,7 @@ enum Kind {
     },
 }
 
-/// Received input.
+/// Input from the switch.
 pub(super) enum Arrived {
     /// The connection is closed.
     Closed,
@@ -86,7 +86,7 @@ impl Connection {
         matches!(self.kind, Kind::Tcp { .. })
     }
 
-    /// Returns the next input. Cancelling it loses nothing.
+    /// Returns the next input. It is cancel-safe.
     pub(super) async fn receive(&mut self) -> Arrived {
         loop {
             match &mut self.kind {
@@ -103,8 +103,8 @@ impl Connection {
                     let Some(open) = stream else { return std::future::pending().await };
                     let read = tokio::select! {
                         read = open.read(buffer) => read,
-                        // The switch closes idle connections (RFC 5626 §3.5.1). If the system does not take
-                        // the ping now, there are unsent bytes, which keep the connection open as well.
+                        // The switch closes idle connections (RFC 5626 §3.5.1). If the system does not accept the
+                        // ping now, there are unsent bytes, which keep the connection open as well.
                         () = tokio::time::sleep_until(*ping_at) => {
                             *ping_at = Instant::now() + PING_EVERY;
                             let _ = open.try_write(b"\r\n\r\n");
@@ -123,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Sends to the destination that the user agent names; a connection sends everything to its other end.
+    /// Sends to the destination that the user agent specifies; a connection sends everything to its peer.
     pub(super) async fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         match &mut self.kind {
             Kind::Udp { socket, .. } => socket.send_to(bytes, to).await.map(drop),

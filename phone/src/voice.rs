@@ -6,7 +6,7 @@ use sidetone_media::codec::{Codec, Encoder};
 use sidetone_media::simulate::{self, Content, Packet};
 use sidetone_media::time::Micros;
 
-/// What a phone sends while no digit is typed.
+/// The audio of a phone while no digit is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Voice {
     /// Packets of digital silence.
@@ -18,7 +18,7 @@ pub enum Voice {
     Note(u32),
 }
 
-/// The payload types that the other side accepts.
+/// The payload types that the peer accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
     /// The codec.
@@ -49,7 +49,7 @@ impl Voice {
     }
 }
 
-/// Packets of 20 ms, one stream. The driver takes the next one when it is due.
+/// A stream of 20 ms packets. The driver takes the next one when it is due.
 pub(super) struct Speaker {
     voice: Voice,
     sequence: u16,
@@ -93,7 +93,7 @@ impl Speaker {
         }
     }
 
-    /// Queues digits after the earlier ones; characters that are not on a keypad are left out.
+    /// Queues digits after the earlier ones; characters that are not on a keypad are ignored.
     pub(super) fn dial(&mut self, digits: &str) {
         let events = digits.chars().filter_map(event_of);
         let room = DIGITS_MAX.saturating_sub(self.digits.len());
@@ -187,7 +187,7 @@ const AMPLITUDE: f64 = 5_000.0;
 const PACKETS_PER_SECOND: u32 = 50;
 /// 20 ms at 48 kHz.
 const FRAME_MAX: usize = 960;
-/// Fits into one Ethernet frame, and is more than 20 ms of any codec that a phone offers.
+/// Fits into one Ethernet frame, and is longer than 20 ms of any codec that a phone offers.
 const PAYLOAD_MAX: usize = 1_460;
 /// Timestamp units in 20 ms of a digit: its clock is 8,000 Hz.
 const SAMPLES: u32 = 160;
@@ -196,7 +196,7 @@ const HEADER_BYTES: usize = 12;
 const DIGIT_PACKETS: u16 = 6;
 const END_REPEATED: u16 = 2;
 const PAUSE_PACKETS: u16 = 4;
-/// Digits that wait to be sent; further ones are left out.
+/// Digits that wait to be sent; further ones are dropped.
 const DIGITS_MAX: usize = 256;
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use sidetone_media::audio::wav::header;
 use sidetone_media::codec::g711::{pcma_to_pcm, pcmu_to_pcm};
 use sidetone_media::rtp::Packet;
 
-/// A WAV file that grows while the phone receives audio; clones write into the same one. It can be played at
-/// any time.
+/// A WAV file that grows while the phone receives audio; clones share it. It can be played at any time.
 #[derive(Clone)]
 pub struct Recorder {
     wav: Arc<Mutex<Wav<BufWriter<File>>>>,
@@ -45,7 +44,7 @@ impl Recorder {
     }
 }
 
-/// The file itself.
+/// The file and its write state.
 struct Wav<W> {
     out: W,
     samples: u64,
@@ -67,8 +66,7 @@ impl<W: Write + Seek> Wav<W> {
         Ok(Wav { out, samples: 0, stream: None, failed: None })
     }
 
-    /// Appends an RTP packet of G.711. A late packet is left out, because silence was already written in its
-    /// place.
+    /// Appends an RTP packet of G.711. A late packet is dropped, because silence was already written in its place.
     fn hear(&mut self, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else { return };
         let decode: fn(u8) -> i16 = match packet.payload_type {
@@ -85,7 +83,7 @@ impl<W: Write + Seek> Wav<W> {
         if gap >= LATE {
             return;
         }
-        // A sender that jumps far ahead has restarted; no silence is written then.
+        // A sender whose timestamp jumps far ahead has restarted; no silence is written then.
         let silent = if gap > GAP_SAMPLES_MAX { 0 } else { gap };
         let samples = std::iter::repeat_n(0, silent as usize).chain(payload.iter().map(|byte| decode(*byte)));
         let bytes: Vec<u8> = samples.flat_map(i16::to_le_bytes).collect();
@@ -117,7 +115,7 @@ impl<W: Write + Seek> Wav<W> {
 const SAMPLE_RATE: u32 = 8_000;
 /// A timestamp this far ahead, modulo 2³², is an earlier one.
 const LATE: u32 = 1 << 31;
-/// Longer gaps are left out.
+/// Longer gaps are not filled.
 const GAP_SAMPLES_MAX: u32 = SAMPLE_RATE * 60;
 /// A day; the limit of the format is higher.
 const SAMPLES_MAX: u64 = 86_400 * SAMPLE_RATE as u64;

@@ -12,7 +12,7 @@ pub fn generate(rng: &mut impl CryptoRng) -> String {
     format!("{PREFIX}_{id}_{secret}")
 }
 
-/// What is stored of the key `text`; `None` when it does not have the form.
+/// The stored form of the key `text`; `None` if it does not have the form of a key.
 pub fn stored(text: &str) -> Option<ApiKeyText> {
     let (front, secret) = text.rsplit_once('_')?;
     let (prefix, id) = front.rsplit_once('_')?;

@@ -1,6 +1,6 @@
 //! Authentication and secrets: passwords, keys, and the users that administrators manage.
 //!
-//! Between the API, which uses ports, and the store, which contains hashes.
+//! It connects the API, which uses ports, with the store, which contains hashes.
 
 pub mod hash;
 mod key_text;

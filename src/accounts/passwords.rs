@@ -18,7 +18,7 @@ use crate::accounts::hash::{HashError, SALT_LEN, hash, verify};
 pub struct Passwords {
     running: Semaphore,
     waiting: AtomicUsize,
-    /// A hash to compare with when there is no account.
+    /// A hash to compare with if there is no account.
     nobody: Arc<str>,
     rng: Mutex<StdRng>,
 }
@@ -49,8 +49,8 @@ impl Passwords {
         hashed.map_err(|error| Problem::Internal(format!("failed to {error}")))
     }
 
-    /// Returns whether `password` has the hash `stored`; without a hash the same work is done, so that the
-    /// time does not reveal whether an account exists.
+    /// Returns whether `password` has the hash `stored`. Without a hash the same work is done, so that the time does
+    /// not reveal whether an account exists.
     pub(super) async fn verify(&self, password: &Secret, stored: Option<String>) -> Result<bool, Problem> {
         let (password, nobody) = (password.clone(), Arc::clone(&self.nobody));
         self.run(move || match stored {
@@ -100,7 +100,7 @@ impl Drop for Place<'_> {
 
 /// Characters of a generated password.
 const PASSWORD_LEN: usize = 20;
-/// Hashes at once: 19 MiB and a core each.
+/// Hashes computed at the same time: each uses 19 MiB and a core.
 const RUNNING_MAX: usize = 2;
 /// Requests that wait or run: about a second of work.
 const QUEUE_LEN_MAX: usize = 64;

@@ -10,7 +10,7 @@ use crate::clock::wall_clock;
 use crate::config::Config;
 use crate::tls::{Remark, TlsError, TlsStore, review};
 
-/// Reads the certificates; the log names those that clients will refuse.
+/// Reads the certificates; the log lists those that clients will refuse.
 ///
 /// # Errors
 /// The first file that cannot be used.
@@ -30,7 +30,7 @@ pub(super) fn reload_tls(tls: &TlsStore, config: &Config) {
     }
 }
 
-/// The server of the API and the panel, over TLS if the configuration says so.
+/// The server of the API and the panel, with TLS if it is configured.
 pub(crate) fn http_server(
     config: &Config,
     tls: &TlsStore,

@@ -1,4 +1,4 @@
-//! The node as a member of a cluster, or on its own.
+//! The node as a member of a cluster, or standalone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::far_files::FarFiles;
 use crate::followers::ClusterTasks;
 use crate::own_files::OwnFiles;
 
-/// What other parts use of the cluster.
+/// The parts of the cluster that other modules use.
 pub(super) struct ClusterPart {
-    /// The member; `None` for a node on its own.
+    /// The member; `None` for a standalone node.
     pub(super) member: Option<ClusterMember>,
     /// The nodes that the API lists.
     pub(super) nodes: Arc<dyn Nodes>,
-    /// The nodes that the API asks; `None` for a node on its own.
+    /// The nodes that the API queries; `None` for a standalone node.
     pub(super) peers: Option<Arc<dyn Peers>>,
     tasks: Option<MemberTasks>,
 }
 
-/// The tasks of a member that do not run yet.
+/// The tasks of a member that are not started yet.
 struct MemberTasks {
     member: Member,
     copies: CopyWriter,
@@ -52,7 +52,7 @@ struct MemberTasks {
 }
 
 impl ClusterPart {
-    /// The part of this node; its tasks do not run yet.
+    /// Builds the part of this node; its tasks are not started yet.
     pub(super) fn new(
         config: &Config,
         (node, store, switch): (NodeId, &Store, &Handle),
@@ -121,13 +121,13 @@ impl ClusterPart {
         }
     }
 
-    /// The files of other nodes; `None` for a node on its own.
+    /// The files of other nodes; `None` for a standalone node.
     pub(super) fn far_files(&self) -> Option<Arc<dyn FarFiles>> {
         let files = self.member.as_ref().map(|member| ClusterFiles(member.handle.clone()));
         files.map(|files| Arc::new(files) as Arc<dyn FarFiles>)
     }
 
-    /// The tasks, with the one that answers other nodes by this API.
+    /// Returns the tasks, including the one that answers other nodes from this API.
     pub(super) fn into_tasks(
         self,
         (node, switch, own): (NodeId, &Handle, OwnFiles),

@@ -1,4 +1,4 @@
-//! The edge of this node for the others of its cluster: its listener, and what signs its tokens.
+//! The edge of this node towards the other nodes of its cluster: its listener, and the signing of its tokens.
 
 use std::net::SocketAddr;
 
@@ -13,16 +13,16 @@ use super::switching::local_towards;
 use crate::config::Config;
 use crate::tls::{NodeNames, node_tls};
 
-/// The edge, and the address by which other nodes reach it.
+/// The edge, and the address at which other nodes reach it.
 pub(super) struct NodeEdge {
     pub(super) edge: Edge,
     pub(super) listener: ListenerId,
     pub(super) address: SocketAddr,
-    /// The connections with the other nodes; `None` where their SIP goes over UDP.
+    /// The connections with the other nodes; `None` if their SIP is sent over UDP.
     pub(super) links: Option<NodeLinks>,
 }
 
-/// TLS with the other nodes: the task of the connections, which does not run yet, and the names of the nodes.
+/// TLS with the other nodes: the task of the connections, which is not started yet, and the names of the nodes.
 pub(super) struct NodeLinks {
     pub(super) task: NodeLinkTask,
     pub(super) sender: NodeLinkSender,
@@ -30,7 +30,7 @@ pub(super) struct NodeLinks {
 }
 
 impl NodeLinks {
-    /// Takes the place of the UDP listener for the other nodes; `None` without files for TLS.
+    /// Replaces the UDP listener for the other nodes; `None` without TLS files.
     pub(super) async fn open(config: &Config, sip: &mut Sockets) -> Result<Option<NodeLinks>, StartError> {
         let files = config.cluster.as_ref().and_then(|cluster| cluster.edge.as_ref()?.tls.as_ref());
         let Some((files, listener)) = files.zip(config.internal_listener()) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The engine of a switch, put together and started; it stops in the reverse order.
+//! Assembles and starts the engine of a switch; stopping is in the reverse order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -86,7 +86,7 @@ pub(super) struct RunningTasks {
     pub(super) followers: Vec<Running>,
 }
 
-/// Results of recordings on their way to the switch.
+/// Passes results of recordings to the switch.
 pub(super) struct Recorded {
     pub(super) ended: mpsc::Receiver<Ended>,
     /// Results that arrived after the end of the switch.
@@ -95,7 +95,7 @@ pub(super) struct Recorded {
     pub(super) switch: Handle,
 }
 
-/// Why the engine cannot start; one line with the cause and what to do.
+/// Why the engine cannot start; one line with the cause and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The node cannot join its cluster.
@@ -146,8 +146,8 @@ pub enum StartError {
 }
 
 impl Engine {
-    /// Completes with the task whose failure stops the calls of the process, once everything that the engine
-    /// knows of calls is in the journal. The process has to end then.
+    /// Completes with the task whose failure stops the calls of the process, once all call records that the engine
+    /// has are in the journal. The process must end then.
     pub async fn failed(&self) -> Task {
         let task = self.supervisor.failed().await;
         if let Some(journal) = &self.journal
@@ -159,7 +159,8 @@ impl Engine {
         task
     }
 
-    /// Completes when an operator asks the node to drain, over the cluster. The process has to stop the engine then.
+    /// Completes when an operator requests, over the cluster, that the node drains. The process must stop the engine
+    /// then.
     pub async fn drain_requested(&self) {
         self.drain.notified().await;
     }
@@ -174,7 +175,7 @@ impl Engine {
         &self.supervisor
     }
 
-    /// Whether the switch answers a question within two seconds.
+    /// Whether the switch answers a query within two seconds.
     pub async fn answers(&self) -> bool {
         self.switch.ask(PhonesOnCall(CallId(Uuid::nil()))).await.is_ok()
     }
@@ -221,7 +222,7 @@ impl Engine {
         let RunningTasks { driver, signalling, records, web, followers } = self.running;
         let _ = driver.await;
         store_signalling(signalling).await;
-        // Recordings under way are completed; the disk may be slow.
+        // Recordings in progress are completed; the disk may be slow.
         let recorder = self.recorder;
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
         let traces = self.traces;
@@ -233,7 +234,7 @@ impl Engine {
             let _ = follower.await;
         }
         let _ = tokio::time::timeout(HTTP_STOP_MAX, web).await;
-        // The calls that they concern are over.
+        // Their calls have ended.
         self.callbacks.abort();
         self.notes.stop().await;
         self.sessions.stop().await;
@@ -297,7 +298,7 @@ pub(crate) fn journal_dir(config: &Config) -> PathBuf {
 
 /// How long writing the last records to the disk may take when the process has to end.
 const JOURNAL_FLUSH_MAX: Duration = Duration::from_secs(5);
-/// How long requests in hand may take at the end.
+/// How long requests in progress may take at the end.
 pub(crate) const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
 /// How long writing the last records into the database may take.
 pub(crate) const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

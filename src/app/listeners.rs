@@ -16,7 +16,7 @@ use crate::tls::TlsStore;
 /// The bound addresses.
 pub(super) struct Listeners {
     pub(super) sip: Sockets,
-    /// The connections with other nodes; `None` where their SIP goes over UDP.
+    /// The connections with other nodes; `None` if their SIP is sent over UDP.
     pub(super) links: Option<NodeLinks>,
     pub(super) http: TcpListener,
     pub(super) http_address: SocketAddr,
@@ -40,7 +40,7 @@ impl Listeners {
         Ok(Self { sip, links, http, http_address })
     }
 
-    /// The addresses for SIP of phones and trunks, over UDP and over connections, with the ports that were actually bound.
+    /// The SIP addresses for phones and trunks, over UDP and over connections, with the ports that were bound.
     pub(super) fn sip_addresses(&self, config: &Config) -> (Vec<SocketAddr>, Vec<(Protocol, SocketAddr)>) {
         let sender = self.sip.sender();
         let udp = sender.udp().listeners().map(|(_, local)| local);
@@ -49,7 +49,7 @@ impl Listeners {
     }
 }
 
-/// The registrations of before the start, at the UDP sockets that are configured now.
+/// The registrations from before the restart, at the UDP sockets that are configured now.
 pub(super) fn kept_registrations(config: &Config) -> KeptRegistrations {
     KeptRegistrations::new(&config.node.data_dir, config.sip.listeners(Transport::Udp).collect())
 }

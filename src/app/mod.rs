@@ -1,4 +1,4 @@
-//! The composition root: the one place that knows every part and puts the engine together.
+//! The composition root: the only module that depends on every part, and assembles the engine.
 
 mod certificates;
 mod clustering;

@@ -1,4 +1,4 @@
-//! The ports of the HTTP face over the store.
+//! The ports of the HTTP API over the store.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
-/// The recordings and traces of this node, for the others.
+/// The recordings and traces of this node, for the other nodes.
 pub(super) fn own_files(config: &Config) -> OwnFiles {
     OwnFiles::new(DataDisk::of(&config.node.data_dir), TraceFiles::new(trace_dir(config)))
 }

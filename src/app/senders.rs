@@ -1,4 +1,4 @@
-//! What sends events to other machines and to streams; a switch and a tap have the same.
+//! The senders of events to other machines and to streams; a switch and a tap use the same ones.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::outbound_http::Client;
 use crate::webhooks::service::WebhookService;
 use crate::webhooks::worker::Worker;
 
-/// The reader of the event log and the sender of webhooks; neither runs yet.
+/// The reader of the event log and the sender of webhooks; neither is started yet.
 pub(crate) struct Senders {
     /// The live streams of events.
     pub(crate) events: Bus,

@@ -66,7 +66,7 @@ use crate::tls::TlsStore;
 use crate::traces::Traces;
 use crate::watch::{DRAWN_LEN_MAX, DirectoryCounts, Heard, pass_on_draws};
 
-/// What every other part uses.
+/// The values that every other part uses.
 struct Base<'c> {
     config: &'c Config,
     rng: StdRng,
@@ -82,7 +82,7 @@ struct Base<'c> {
     stopped: watch::Receiver<bool>,
 }
 
-/// What the switch needs of the database at the start.
+/// The data that the switch reads from the database at the start.
 struct Stored {
     directory: Directory,
     tariffs: Arc<Tariffs>,
@@ -90,7 +90,7 @@ struct Stored {
     revisions: Heard,
 }
 
-/// The switch with its driver, before it runs.
+/// The switch with its driver, not started yet.
 struct Signalling {
     driver: Driver,
     handle: Handle,
@@ -102,7 +102,7 @@ struct Signalling {
     kept: (KeptSignalling, Vec<Running>),
 }
 
-/// What rooms play and record, and the traces of legs.
+/// The audio that rooms play and record, and the traces of legs.
 struct Audio {
     library: Library,
     recorder: Recorder,
@@ -110,7 +110,7 @@ struct Audio {
     traces: Traces,
 }
 
-/// The tasks that store what the switch reports.
+/// The tasks that store the reports of the switch.
 struct Writers {
     notes: NoteTasks,
     history: HistoryTasks,
@@ -120,20 +120,20 @@ struct Writers {
     records: CdrWriter,
 }
 
-/// State that the HTTP face reports and other parts set.
+/// State that the HTTP API reports and other parts set.
 #[derive(Default)]
 struct Reported {
     callbacks: Arc<CallbackCounters>,
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
     directory: Arc<DirectoryCounts>,
-    /// Told when an operator asks the node to drain.
+    /// Notified when an operator requests that the node drains.
     drain: DrainRequest,
     draining: Arc<AtomicBool>,
 }
 
 impl Engine {
-    /// Starts everything that `config` describes. Runs within a tokio runtime.
+    /// Starts everything that `config` describes. Must run within a tokio runtime.
     ///
     /// # Errors
     /// The first part that cannot start; everything started before is stopped.
@@ -227,7 +227,7 @@ fn serving(
     (state.settings(), http_server(config, tls, listener, state))
 }
 
-/// Starts the tasks that the engine awaits at its end; the driver comes first, because it takes calls.
+/// Starts the tasks that the engine awaits at its end; the driver is first, because it accepts calls.
 fn start_tasks(
     base: &Base<'_>,
     (driver, signalling): (Driver, Vec<Running>),
@@ -253,7 +253,7 @@ fn start_tasks(
 }
 
 impl<'c> Base<'c> {
-    /// Opens the database, under this node's name.
+    /// Opens the database, and registers this node by its name.
     async fn open(
         config: &'c Config,
         supervisor: Supervisor,
@@ -264,7 +264,7 @@ impl<'c> Base<'c> {
         let database = config.database.clone();
         let store = supervisor.in_background(async move { Store::open(&database).await }).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
-        // Before anything is done under this node's id.
+        // Before any work is done under this node's id.
         let joining = match &config.cluster {
             Some(settings) => Some(Joining::new(settings, &config.node.name, node).await?),
             None => None,
@@ -278,12 +278,13 @@ impl<'c> Base<'c> {
         Ok(Self { config, rng, supervisor, store, node, letters, load, joining, edge: None, tls, stopped })
     }
 
-    /// Where the journal and the writer of records send what other nodes of a cluster need; `None` without a cluster.
+    /// The destination of the data that the journal and the writer of records send to other nodes; `None` without a
+    /// cluster.
     fn copies(&self) -> Option<CallCopies> {
         self.joining.as_ref().map(|joining| joining.copies.clone())
     }
 
-    /// The node as a member of its cluster, or on its own; its tasks do not run yet.
+    /// The node as a member of its cluster, or standalone; its tasks are not started yet.
     fn cluster(
         &mut self,
         switch: &Handle,
@@ -303,8 +304,8 @@ impl<'c> Base<'c> {
         )
     }
 
-    /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and
-    /// the relay that the load is measured at.
+    /// Builds the sender of callbacks of requested calls, which is not started yet. Returns it with the load and the
+    /// relay whose load is measured.
     fn calls(
         &mut self,
         outbound: &Client,
@@ -341,8 +342,8 @@ fn open_journal(base: &Base<'_>, tariffs: &Arc<Tariffs>) -> Result<(Journal, Jou
         supervisor: base.supervisor.clone(),
         clock: Some(steady_clock()),
     };
-    // Calls that a crash interrupted are settled as of that time: the current rates include those that were in
-    // force then.
+    // Interrupted calls are settled as of the time of the crash: the current rates include those that were in force
+    // then.
     let settled = move |cdr: &mut _| settle(cdr, tariffs.fx());
     let (journal, reader, recovery) = Journal::open_with(&journal_dir(base.config), &settled, options)?;
     if recovery.crashed_calls > 0 || recovery.damaged_segments > 0 {
@@ -395,7 +396,7 @@ impl Signalling {
     }
 }
 
-/// Starts what keeps SIP messages with their calls, and what exports them.
+/// Starts the parts that store SIP messages with their calls, and that export them.
 fn kept_signalling(
     base: &Base<'_>,
     sender: Sender,
@@ -421,7 +422,7 @@ fn kept_signalling(
 }
 
 impl Audio {
-    /// Returns what plays recordings, and checks whether one may begin.
+    /// Returns the service that plays recordings and checks whether one may start.
     fn playback(&self, base: &Base<'_>, far: Option<Arc<dyn FarFiles>>) -> Playback {
         let disk = DataDisk::of(&base.config.node.data_dir);
         let reserve_bytes = base.config.recordings.reserve_bytes;
@@ -430,7 +431,7 @@ impl Audio {
             .with_far(far)
     }
 
-    /// Starts the recorder and the traces, and gives the driver what rooms play and record.
+    /// Starts the recorder and the traces, and gives the driver the audio of rooms.
     fn start(base: &mut Base<'_>, driver: Driver, handle: &Handle) -> Result<(Driver, Self), StartError> {
         let config = base.config;
         let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
@@ -526,7 +527,7 @@ impl Writers {
     }
 }
 
-/// The parts behind the HTTP face.
+/// The parts that the HTTP API uses.
 struct Served<'p> {
     handle: &'p Handle,
     relay: &'p Arc<Relay>,
@@ -542,7 +543,7 @@ struct Served<'p> {
 }
 
 impl<'p> Served<'p> {
-    /// The switch, the tasks that store what it reports, and what other parts share.
+    /// The switch, the tasks that store its reports, and the values that other parts share.
     fn new(
         (handle, relay, journal, tcp, kept_signalling): (
             &'p Handle,
@@ -571,7 +572,7 @@ impl<'p> Served<'p> {
 }
 
 impl Served<'_> {
-    /// Every port of the HTTP face; a port that is left out here does not compile.
+    /// Every port of the HTTP API; a missing port is a compile error.
     async fn ports(
         self,
         base: &mut Base<'_>,
@@ -618,7 +619,7 @@ impl Served<'_> {
         })
     }
 
-    /// Records calls for programs.
+    /// The service that records calls on behalf of programs.
     fn call_recordings(&self, base: &Base<'_>) -> Arc<CallRecordingService> {
         Arc::new(CallRecordingService {
             store: base.store.clone(),
@@ -631,7 +632,7 @@ impl Served<'_> {
         })
     }
 
-    /// Places calls for programs.
+    /// The service that places calls on behalf of programs.
     fn call_requests(&self, base: &Base<'_>) -> Arc<CallRequestService> {
         let ports = &base.config.media.ports;
         Arc::new(CallRequestService {

@@ -30,7 +30,7 @@ use crate::clock::instant;
 use crate::config::{Config, MediaIo};
 use crate::supervise::Beat;
 
-/// The relay of calls; its notices ring `notices`.
+/// The relay of calls; it signals its notices through `notices`.
 pub(super) fn start_relay(
     config: &Config,
     rng: &mut StdRng,
@@ -83,7 +83,7 @@ pub(super) fn our_addresses(config: &Config) -> Vec<IpAddr> {
     addresses
 }
 
-/// The addresses of this host's interfaces, which no remote party can sensibly advertise.
+/// The addresses of this host's interfaces, which no remote party can reasonably advertise.
 fn own_addresses() -> Vec<IpAddr> {
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
     interfaces
@@ -142,7 +142,7 @@ pub(super) fn switch(
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }
 
-/// What calls of other nodes need; `None` without `[cluster] listen`.
+/// The settings for calls of other nodes; `None` without `[cluster] listen`.
 fn node_entries(config: &Config) -> Option<NodeEntries> {
     let key = &config.cluster.as_ref()?.edge.as_ref()?.key;
     Some(NodeEntries { pass: NodePass::new(key.as_bytes()), internal: config.internal_listener()? })
@@ -176,7 +176,7 @@ fn flow_to(
     let over = |protocol| sender.tcp().listeners().filter(move |(own, _)| *own == protocol);
     match server.transport {
         TrunkTransport::Preferred | TrunkTransport::Udp => {
-            // The listener for other nodes is the last, and is found only where there is no other.
+            // The listener for other nodes is the last, and is found only if there is no other.
             let listener = sender.listener_towards(address.ip()).filter(|found| Some(*found) != internal);
             let listener = listener.ok_or(Unreachable::NoRoute)?;
             if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
@@ -195,7 +195,7 @@ fn flow_to(
     }
 }
 
-/// The address in Via and Contact towards the far end of `flow`; other nodes know this one by the address of its internal
+/// The address in Via and Contact towards the remote end of `flow`. Other nodes use the address of the internal
 /// listener.
 pub(super) fn local_towards(
     sender: &Sender,

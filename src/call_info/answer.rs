@@ -1,4 +1,4 @@
-//! The meaning of an answer: a note, nothing, or why there is no note; pure.
+//! Interprets a response: a note, nothing, or the reason why there is no note; pure.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::outbound_http::{Answer, End, PostError};
 /// Returns the note to show, if any.
 ///
 /// # Errors
-/// Why there is none, unless the URL answered so.
+/// The reason why there is no note, unless the URL intentionally returned none.
 pub(super) fn judge(result: Result<Answer, PostError>, limit: Duration) -> Result<Option<Note>, String> {
     let late = |stage: &str| format!("no answer within {} s ({stage})", limit.as_secs());
     let answer = match result {
         Ok(answer) => answer,
-        // How much of the time was left when the request began is of no interest.
+        // The part of the time that was left when the request began is not reported.
         Err(PostError::Timeout { stage, .. }) => return Err(late(&stage.to_string())),
         Err(error) => return Err(error.to_string()),
     };
@@ -46,7 +46,7 @@ fn is_html(content_type: &str) -> bool {
     essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
 }
 
-/// Bytes that are read of an answer. A note is far smaller; a longer answer is reported as too large.
+/// Bytes that are read of a response. A note is far smaller; a longer response is reported as too large.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

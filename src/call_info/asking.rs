@@ -1,4 +1,4 @@
-//! The task that requests call-info URLs: bounded in every respect, and independent of the calls.
+//! The task that requests call-info URLs: bounded in time, number and size, and independent of the calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use crate::clock::Clock;
 use crate::outbound_http::{Budget, Client};
 use crate::supervise::{Running, Supervisor, Task};
 
-/// Takes answered calls; clones share the task.
+/// Accepts answered calls; clones share the task.
 #[derive(Clone)]
 pub struct CallInfo {
     queue: mpsc::Sender<Waiting>,
     counts: Arc<Counts>,
 }
 
-/// The results of callbacks since the start.
+/// The results of requests since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// The URL answered with a note.
+    /// The URL returned a note.
     pub notes: AtomicU64,
-    /// The URL answered that there is nothing to show.
+    /// The URL returned that there is nothing to show.
     pub nothing: AtomicU64,
-    /// The URL did not answer, or not with a valid note.
+    /// The URL did not respond, or returned no valid note.
     pub failed: AtomicU64,
     /// Too many calls were waiting, or the database could not return the URL.
     pub dropped: AtomicU64,
@@ -57,11 +57,11 @@ struct Asking {
     counts: Arc<Counts>,
     /// Running requests, by organisation.
     under_way: Mutex<HashMap<OrganisationId, usize>>,
-    /// What the database answered in the last moments, so that many calls at once read it once, however long it takes.
+    /// Recent results from the database: many calls at the same time read it once, however long it takes.
     known: Mutex<HashMap<OrganisationId, Arc<tokio::sync::Mutex<Option<Known>>>>>,
 }
 
-/// The URL of an organisation, or that it has none, when the database answered.
+/// The URL of an organisation, or that it has none, and when the database returned it.
 struct Known {
     at: Instant,
     target: Result<Option<CallInfoTarget>, Unreadable>,
@@ -72,7 +72,8 @@ struct Known {
 struct Unreadable;
 
 impl Known {
-    /// Whether it answers a question of a time: a failure only those that waited for it.
+    /// Whether the result is valid for a query that began at `asked`; a failure is valid only for queries that waited
+    /// for it.
     fn answers(&self, asked: Instant) -> bool {
         let good_for = if self.target.is_ok() { KNOWN_FOR } else { Duration::ZERO };
         asked <= self.at + good_for
@@ -80,7 +81,7 @@ impl Known {
 }
 
 impl CallInfo {
-    /// Starts the task, which ends with the last clone of the handle. Runs within a tokio runtime.
+    /// Starts the task, which ends with the last clone of the handle. Must run within a tokio runtime.
     pub fn start(
         client: Client,
         targets: Arc<dyn CallInfoTargets>,
@@ -97,13 +98,13 @@ impl CallInfo {
         (Self { queue, counts }, task)
     }
 
-    /// Notifies the organisation's URL, if it has one, that a call was answered. Returns at once; five
-    /// seconds from now the request is abandoned.
+    /// Notifies the organisation's URL, if it has one, that a call was answered. Returns immediately; the request is
+    /// abandoned five seconds after this call.
     pub fn answered(&self, call: AnsweredCall) {
         let until = Instant::now() + ANSWER_TIME_MAX;
         if self.queue.try_send(Waiting { call, until }).is_err() {
             let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-            // Only the first one is logged; the counter goes on.
+            // Only the first one is logged; the counter continues.
             if dropped == 0 {
                 tracing::warn!("too many answered calls for requests to their call-info URLs");
             }
@@ -130,7 +131,7 @@ impl Waits {
         while let Some(waiting) = self.queue.recv().await {
             while tasks.try_join_next().is_some() {}
             if tasks.len() >= TASKS_MAX {
-                // None of them takes longer than a request may.
+                // Each task takes at most the time limit of a request.
                 tasks.join_next().await;
             }
             let (asking, supervisor) = (Arc::clone(&self.asking), self.supervisor.clone());
@@ -158,7 +159,7 @@ impl Asking {
         self.hand_over(&call, answered).await;
     }
 
-    /// The URL of an organisation, as of [`KNOWN_FOR`] ago at most. Calls that ask while it is read share the answer.
+    /// The URL of an organisation, at most [`KNOWN_FOR`] old. Calls that query it while it is read share the result.
     async fn target(&self, organisation: OrganisationId) -> Result<Option<CallInfoTarget>, Unreadable> {
         let asked = Instant::now();
         let slot = self.slot(organisation);
@@ -222,7 +223,7 @@ impl Asking {
         }
     }
 
-    /// Takes a place among the requests of an organisation, and of all of them; released when dropped.
+    /// Takes a place among the requests of an organisation, and among all requests; released when dropped.
     fn enter(&self, organisation: OrganisationId) -> Result<Place<'_>, String> {
         let mut under_way = self.under_way.lock();
         let all: usize = under_way.values().sum();
@@ -255,17 +256,17 @@ impl Drop for Place<'_> {
     }
 }
 
-/// From the answered call to the last byte of the answer.
+/// From the answered call to the last byte of the response.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long the database may take to return a URL: less than [`ANSWER_TIME_MAX`], so that the log has a line when it does not.
+/// How long the database may take to return a URL: less than [`ANSWER_TIME_MAX`], so that a missing result is logged.
 const READ_TIME_MAX: Duration = Duration::from_secs(4);
-/// How long the answer of the database is used again: a changed URL is known after that time.
+/// How long a result of the database is reused: a changed URL takes effect after this time.
 const KNOWN_FOR: Duration = Duration::from_millis(100);
-/// Organisations whose URL is known.
+/// Organisations whose result is kept.
 const KNOWN_LEN_MAX: usize = 1_024;
 /// Answered calls that wait for the task.
 const QUEUE_LEN_MAX: usize = 10_000;
-/// Calls that are looked up and requested at once.
+/// Calls that are looked up and requested at the same time.
 const TASKS_MAX: usize = 2_048;
 /// Simultaneous requests to one organisation's URL: a slow one affects only its owner.
 const ORGANISATION_REQUESTS_MAX: usize = 64;

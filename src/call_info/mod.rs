@@ -1,9 +1,9 @@
-//! The call-info callback: for every answered call the organisation's own server is asked what to show on the
+//! The call-info request: for every answered call, the organisation's own server is asked for a note to show on the
 //! phone.
 //!
-//! [`CallInfo::answered`] takes a call and returns at once. A task then looks up the organisation's URL,
-//! posts the signed payload once through the guarded client, and passes the result to a [`NoteSink`]: a note,
-//! or why there is none. It ends at most five seconds after the call was answered.
+//! [`CallInfo::answered`] accepts a call and returns immediately. A task then looks up the organisation's URL, posts
+//! the signed payload once through the guarded client, and passes the result to a [`NoteSink`]: a note, or the reason
+//! why there is none. It ends at most five seconds after the call was answered.
 
 mod answer;
 mod asking;

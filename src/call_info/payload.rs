@@ -9,7 +9,7 @@ use sidetone_model::ids::{AgentId, CallId, ExtensionId, OrganisationId, TeamId};
 use sidetone_model::live_call::LiveCall;
 use sidetone_model::time::Timestamp;
 
-/// An answered call, as sent to its organisation. Fields that do not apply are left out.
+/// An answered call, as sent to its organisation. Fields that do not apply are omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AnsweredCall {
     /// The call; its record will have the same uuid.

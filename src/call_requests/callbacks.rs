@@ -1,8 +1,8 @@
 //! Sends the callbacks of requested calls: signed, in order, and with the retries of webhooks.
 //!
-//! One task stores how attempts ended, has the scheduler distribute the free places among the organisations with
-//! something due, leases their callbacks, and starts to send them, each in a task of its own. A host that hangs holds only
-//! places of its organisation, each until the time limit of an attempt.
+//! One task stores the results of attempts, has the scheduler distribute the free places among the organisations with
+//! due callbacks, leases their callbacks, and starts a separate task to send each. A host that does not respond holds
+//! only places of its own organisation, each until the time limit of an attempt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,9 +35,9 @@ pub struct CallbackSender {
     posts: JoinSet<Posted>,
     /// The callback of each sending task.
     running: HashMap<Id, ClaimedCallback>,
-    /// Attempts that ended and are not stored yet; never more than there are places.
+    /// Attempts that have ended and are not stored yet; never more than there are places.
     ended: Vec<SettledCallback>,
-    /// Whether the last turn found nothing that waits, runs or falls due.
+    /// Whether the last iteration found no callback that waits, is sent or becomes due.
     is_idle: bool,
     changes: Changes,
 }
@@ -68,16 +68,16 @@ impl CallbackSender {
         }
     }
 
-    /// Counts in `counters`.
+    /// Updates `counters`.
     #[must_use]
     pub fn counted_by(self, counters: Arc<CallbackCounters>) -> Self {
         Self { counters, ..self }
     }
 
-    /// Works until it is stopped; what is being sent then may end within `STOP_MAX`.
+    /// Runs until it is stopped; running attempts may then take up to `STOP_MAX`.
     ///
-    /// It may be run again after a panic. It then starts as after a restart of the node: what was being sent is sent
-    /// again under the same id.
+    /// It may be run again after a panic. It then starts as after a restart of the node: interrupted attempts are
+    /// repeated under the same id.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         self.posts = JoinSet::new();
         self.running.clear();
@@ -88,7 +88,7 @@ impl CallbackSender {
         loop {
             let pause = match self.look(&mut freed).await {
                 Ok(pause) => pause,
-                // Finished attempts are kept, waiting ones stay queued; the next turn tries again.
+                // Finished attempts are kept and waiting ones stay queued; the next iteration tries again.
                 Err(error) => {
                     tracing::warn!(%error, "callbacks cannot be served now");
                     ERROR_PAUSE
@@ -105,7 +105,7 @@ impl CallbackSender {
         self.posts.abort_all();
     }
 
-    /// One turn, after freeing what an earlier run of this node left behind; returns the pause that follows.
+    /// One iteration, after freeing leases that an earlier run of this node left; returns the pause that follows.
     async fn look(&mut self, freed: &mut bool) -> Result<Duration, StoreError> {
         let now = (self.clock)();
         if !*freed {
@@ -127,7 +127,7 @@ impl CallbackSender {
         Ok(if moved { TURN_PAUSE } else { until.clamp(TURN_PAUSE, LOOK_EVERY) })
     }
 
-    /// Leases what may be sent now and starts to send it; returns whether there was something.
+    /// Leases the callbacks that may be sent now and starts to send them; returns whether there were any.
     async fn begin(&mut self) -> Result<bool, StoreError> {
         let now = (self.clock)();
         let due = self.store.due_callbacks(now, DUE_MAX).await?;
@@ -198,13 +198,13 @@ impl CallbackSender {
         self.ended.push(SettledCallback { callback, error, retry_at });
     }
 
-    /// Stores the attempts that ended.
+    /// Stores the attempts that have ended.
     async fn settle(&mut self) -> Result<(), StoreError> {
         while let Some(ended) = self.posts.try_join_next_with_id() {
             self.take(ended);
         }
         while let Some(settled) = self.ended.last() {
-            // Another node may have it, when its lease has expired.
+            // Another node may have it, if its lease has expired.
             let is_ours = self.store.settle_callback(settled, (self.clock)()).await?;
             if is_ours {
                 self.counters.note(settled.error.is_some(), settled.retry_at.is_some());
@@ -238,9 +238,9 @@ fn failed(error: &str) -> Carried {
 const STOP_MAX: Duration = Duration::from_secs(3);
 /// How often the queue is read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Pause between two turns of a busy sender.
+/// Pause between two iterations of a busy sender.
 const TURN_PAUSE: Duration = Duration::from_millis(10);
 /// The pause after a database error.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
-/// More than there are places: organisations that fill their places never hide one that has free places.
+/// More than there are places: so organisations that fill their places never hide one that has free places.
 const DUE_MAX: i64 = 512;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sidetone_model::metrics::Family;
 
-/// What the sender of callbacks has done since this process started.
+/// Counters of the callback sender since this process started.
 #[derive(Debug, Default)]
 pub struct CallbackCounters {
     delivered: AtomicU64,
-    /// Callbacks that are not tried again.
+    /// Callbacks that are not retried.
     failed: AtomicU64,
     attempts_failed: AtomicU64,
     /// Attempts in progress.

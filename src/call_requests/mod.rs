@@ -1,4 +1,4 @@
-//! Calls that programs request: stored, then placed by the switch; their callbacks.
+//! Calls that programs request: stored, then placed by the switch; and their callbacks.
 
 mod callbacks;
 mod counters;

@@ -1,5 +1,5 @@
-//! Serves the API's port: resolves the caller, asks the switch, stores the request, and places its call after the
-//! commit.
+//! Implements the API's port: resolves the caller, checks with the switch, stores the request, and places its call
+//! after the commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::driver::Handle;
 use crate::load::Load;
 use crate::supervise::{Supervisor, Task};
 
-/// Places calls for programs; clones share the switch.
+/// Places calls on behalf of programs; clones share the switch.
 #[derive(Clone)]
 pub struct CallRequestService {
     /// The store.
@@ -38,14 +38,14 @@ pub struct CallRequestService {
     pub clock: Clock,
     /// The owner of the tasks that place calls.
     pub supervisor: Supervisor,
-    /// How many media ports the relay can open at once.
+    /// How many media ports the relay can open at the same time.
     pub ports_max: usize,
     /// The load of this node.
     pub load: Arc<Load>,
 }
 
 impl CallRequestService {
-    /// Returns the extension that `from` names, inside `scope`.
+    /// Returns the extension that `from` identifies, inside `scope`.
     async fn extension(
         &self,
         scope: Scope,
@@ -86,14 +86,14 @@ impl CallRequestService {
             }
             Err(problem) => return Err(problem),
         };
-        // A call needs a port for each side.
+        // A call needs one port for each side.
         if self.switch.ports().saturating_add(2) > self.ports_max || self.load.is_busy(instant()) {
             return Err(Problem::Busy { retry_after_s: BUSY_RETRY_S });
         }
         Ok((named, placeable))
     }
 
-    /// Returns what is wrong with fields of a request, those of the switch's directory among them.
+    /// Returns the errors in fields of a request, including those that the switch's directory shows.
     async fn wrong(&self, scope: Scope, mut given: GivenFields) -> Result<Vec<FieldProblem>, Problem> {
         let GivenFields::Placement { organisation, from, has_callback, .. } = &mut given else {
             return Ok(self.switch.ask(WrongFields(given)).await?);
@@ -101,7 +101,7 @@ impl CallRequestService {
         let mut wrong = Vec::new();
         if let Some(from) = from {
             match self.store.extension_named(*organisation, from).await? {
-                // The request is refused for that; nothing is looked up in another tenant's directory.
+                // The request is refused for this reason anyway; nothing is looked up in another tenant's directory.
                 Some(named) if !scope.covers(named.organisation_id, named.team_id) => return Ok(Vec::new()),
                 Some(named) => *organisation = named.organisation_id,
                 None => {
@@ -115,7 +115,7 @@ impl CallRequestService {
         Ok(wrong)
     }
 
-    /// Returns the problem of a callback that the organisation has no secret for.
+    /// Returns the problem of a callback for which the organisation has no secret.
     async fn unsigned(
         &self,
         organisation: OrganisationId,
@@ -164,7 +164,7 @@ impl CallRequestService {
         Ok(request)
     }
 
-    /// Passes a stored request to the switch; stores why, if it is not placed.
+    /// Passes a stored request to the switch; if it is not placed, stores the reason.
     async fn send(&self, order: CallOrder) {
         let call = order.call;
         let reason = match self.switch.ask(PlaceCall(order)).await {
@@ -271,6 +271,6 @@ fn no_extension() -> FieldProblem {
 
 const UNSIGNED: &str = "needs the organisation's callback_secret, which signs the callbacks: set it with PATCH \
                         /organisations/{id}";
-/// How often the end of a request that was not placed is stored; a restart ends it otherwise.
+/// How often storing the end of a request that was not placed is attempted; after that, only a restart ends it.
 const ATTEMPTS_MAX: u32 = 30;
 const PAUSE: Duration = Duration::from_secs(2);

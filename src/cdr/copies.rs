@@ -1,5 +1,5 @@
-//! Copies of the calls that the journal takes, for the other nodes of a cluster: what they need to record the calls of a
-//! node that dies.
+//! Copies of the calls in the journal, for the other nodes of a cluster: with them, they record the calls of a node
+//! that dies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +11,15 @@ use tokio::sync::mpsc;
 /// A fact about a call.
 #[derive(Debug)]
 pub enum CallCopy {
-    /// It was answered: its record so far.
+    /// The call was answered: its record so far.
     Answered(Arc<Cdr>),
-    /// It is over: its record, without the figures of its media.
+    /// The call has ended: its record, without the figures of its media.
     Ended(Arc<Cdr>),
     /// The records of these calls are in the database.
     Stored(Vec<CallId>),
 }
 
-/// Where copies go; clones share it. Nothing waits for it.
+/// The sending side of copies; clones share it. It never blocks.
 #[derive(Clone, Debug)]
 pub struct CallCopies {
     copies: mpsc::Sender<CallCopy>,
@@ -27,24 +27,24 @@ pub struct CallCopies {
 }
 
 impl CallCopies {
-    /// The sender and the receiver of copies, and the number of those that found the queue full.
+    /// The sender and the receiver of copies, and the number of copies that were dropped because the queue was full.
     pub fn new() -> (Self, mpsc::Receiver<CallCopy>, Arc<AtomicU64>) {
         let (copies, received) = mpsc::channel(QUEUE_LEN_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         (CallCopies { copies, dropped: Arc::clone(&dropped) }, received, dropped)
     }
 
-    /// A call was answered.
+    /// Copies an answered call.
     pub fn answered(&self, cdr: &mut Cdr) {
         self.send(CallCopy::Answered(bare(cdr)));
     }
 
-    /// A call is over.
+    /// Copies an ended call.
     pub fn ended(&self, cdr: &mut Cdr) {
         self.send(CallCopy::Ended(bare(cdr)));
     }
 
-    /// Records are in the database.
+    /// Reports records that are in the database.
     pub fn stored(&self, cdrs: &[Cdr]) {
         if !cdrs.is_empty() {
             self.send(CallCopy::Stored(cdrs.iter().map(|cdr| cdr.call_uuid).collect()));
@@ -58,7 +58,7 @@ impl CallCopies {
     }
 }
 
-/// A copy without the figures of the media, which are large and are not copied; the record has the verdict without them.
+/// A copy without the figures of the media, which are large; the record contains the verdict without them.
 fn bare(cdr: &mut Cdr) -> Arc<Cdr> {
     let media = cdr.media.take();
     let copy = Arc::new(cdr.clone());
@@ -66,5 +66,5 @@ fn bare(cdr: &mut Cdr) -> Arc<Cdr> {
     copy
 }
 
-/// A few seconds of calls at a thousand calls a second.
+/// The calls of a few seconds at a thousand calls each second.
 const QUEUE_LEN_MAX: usize = 8_192;

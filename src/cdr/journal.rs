@@ -1,13 +1,12 @@
-//! The call journal: writes what a crash must not lose to the disk before it is used any further.
+//! The call journal: writes data that a crash must not lose to the disk before it is processed any further.
 //!
-//! The switch calls `answered`, `tick` every five seconds, and `ended`; none of them blocks. One thread
-//! appends everything that waits and makes it durable with one `fdatasync` (group commit: the wait is that of
-//! one sync, a few milliseconds). What no caller waits for is written at once, so that it survives the end of
-//! the process, and becomes durable with the next record that a caller waits for, or after `SYNC_WITHIN`.
-//! The database writer gets the records of the last moments from memory (`recent.rs`) and older ones from the
-//! files, so that an unavailable database costs disk space, not memory, and no call.
-//! After a crash [`Journal::open`] ends every answered call without an end: with the cause `CRASH`, at the last time
-//! when the node is known to have run.
+//! The switch calls `answered`, `tick` every five seconds, and `ended`; none of them blocks. One thread appends all
+//! waiting records and makes them durable with one `fdatasync` (group commit: the wait is that of one sync, a few
+//! milliseconds). Records that no caller waits for are written immediately, so that they survive the end of the
+//! process. They become durable with the next record that a caller waits for, or after `SYNC_WITHIN`. The database
+//! writer gets the most recent records from memory (`recent.rs`) and older ones from the files, so that an
+//! unavailable database costs disk space, not memory, and no call. After a crash [`Journal::open`] ends every
+//! answered call that has no end: with the cause `CRASH`, at the last time when the node is known to have run.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -79,13 +78,13 @@ pub enum JournalError {
     /// Another process has it open.
     #[error("open the journal in {}: another process uses it, stop that one first", dir.display())]
     InUse {
-        /// Where the journal is.
+        /// The directory of the journal.
         dir: PathBuf,
     },
     /// The disk fails.
     #[error("open the journal in {}: {source}", dir.display())]
     Io {
-        /// Where the journal is.
+        /// The directory of the journal.
         dir: PathBuf,
         /// The system's error.
         #[source]
@@ -101,7 +100,7 @@ pub struct JournalFull {
     pub record: Option<Box<Cdr>>,
 }
 
-/// What [`Journal::open`] found.
+/// The result of [`Journal::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Calls that had been answered and now end with `CRASH`.
@@ -195,14 +194,14 @@ impl Journal {
         Ok((Self { commands, progress, clock, copies: None }, reader, recovery))
     }
 
-    /// Returns the journal that also passes what it takes to the other nodes of a cluster; clones made before do not.
+    /// Returns the journal that also copies its records to the other nodes of a cluster; clones made before do not.
     #[must_use]
     pub fn copying(mut self, copies: Option<CallCopies>) -> Self {
         self.copies = copies;
         self
     }
 
-    /// Records that a call was answered; `record` contains what is known of it, without an end.
+    /// Records that a call was answered; `record` contains its data so far, without an end.
     ///
     /// From the moment the returned [`Committed`] completes, it is guaranteed that the answered call gets a
     /// record: wait for it before sending the 200 to give the caller this guarantee.
@@ -238,7 +237,7 @@ impl Journal {
         self.send(Record::Tick(self.steady().unwrap_or(at)))
     }
 
-    /// Takes the complete record of a finished call, answered or not.
+    /// Records the complete record of a finished call, answered or not.
     ///
     /// # Errors
     /// When the queue is full.
@@ -249,7 +248,7 @@ impl Journal {
         self.send(Record::Ended(Box::new(record), self.steady()))
     }
 
-    /// Returns whether the disk took the last records and has space for those of new calls.
+    /// Returns whether the disk stored the last records and has space for those of new calls.
     pub fn is_healthy(&self) -> bool {
         !self.progress.failing.load(Ordering::Relaxed) && self.has_space()
     }
@@ -274,8 +273,7 @@ impl Journal {
         self.progress.failed_segments.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was passed before is on the disk; `false` when that took longer than
-    /// `patience`.
+    /// Waits until all records that were passed before are on the disk; `false` if that took longer than `patience`.
     pub async fn flush(&self, at: Timestamp, patience: Duration) -> bool {
         let Ok(committed) = self.tick(at) else { return false };
         matches!(tokio::time::timeout(patience, committed).await, Ok(true))
@@ -329,7 +327,7 @@ struct Appender {
     written: usize,
     /// The same records for the reader, each with its length in bytes.
     taken: Vec<(usize, Passed)>,
-    /// The callers that wait for the records in hand.
+    /// The callers that wait for the records that are not durable yet.
     waiting: Vec<Waiter>,
     progress: Arc<Progress>,
     _lock: File,
@@ -337,7 +335,7 @@ struct Appender {
 
 impl Appender {
     fn run(&mut self, beat: &Beat) {
-        // When the records must be durable that no caller waits for.
+        // When the records that no caller waits for must be durable.
         let mut due = never();
         loop {
             let received = crossbeam_channel::select! {
@@ -369,7 +367,7 @@ impl Appender {
         self.progress.written.notify_one();
     }
 
-    /// After a panic: writes what was passed until now to a new segment. The process ends afterwards.
+    /// After a panic: writes all records that were passed so far to a new segment. The process ends afterwards.
     fn rescue(&mut self) {
         self.progress.failing.store(true, Ordering::Relaxed);
         if let Ok(first) = self.queue.try_recv() {
@@ -383,7 +381,7 @@ impl Appender {
         self.tell();
     }
 
-    /// Takes a record and those that wait after it.
+    /// Takes a record and those queued after it.
     fn take(&mut self, first: Command) {
         for command in std::iter::once(first).chain(self.queue.try_iter().take(BATCH_LEN_MAX)) {
             match &command.record {
@@ -395,7 +393,7 @@ impl Appender {
                 }
                 Record::Tick(_) => {}
             }
-            // Without an answered call no end depends on a tick.
+            // Without an answered call, no end depends on a tick.
             if !(matches!(command.record, Record::Tick(_)) && self.open_calls.is_empty()) {
                 let start = self.bytes.len();
                 let is_whole = encode_or_log(&command.record, &mut self.bytes);
@@ -406,12 +404,12 @@ impl Appender {
         }
     }
 
-    /// Whether a caller waits for a record in hand.
+    /// Whether a caller waits for one of the records.
     fn is_awaited(&self) -> bool {
         self.waiting.iter().any(Waiter::waits)
     }
 
-    /// Writes the records in hand without waiting for the disk.
+    /// Writes the records without waiting for the disk.
     fn write_on(&mut self) -> io::Result<()> {
         self.waiting.clear();
         let more = self.bytes.get(self.written..).unwrap_or_default();
@@ -422,7 +420,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Makes the records in hand durable, however long it takes; `written` is the result of the last write.
+    /// Makes the records durable, however long it takes; `written` is the result of the last write.
     fn write(&mut self, written: io::Result<()>) {
         self.commit(written);
         self.bytes.clear();
@@ -434,8 +432,8 @@ impl Appender {
         self.waiting.drain(..).for_each(Waiter::tell);
     }
 
-    /// Makes the records in hand durable. A segment whose write or synchronisation failed is abandoned for a
-    /// new one: what the disk holds of it is unknown, and it is never written or synchronised again.
+    /// Makes the records durable. A segment whose write or synchronisation failed is replaced by a new one: the state
+    /// of its data on the disk is unknown, so it is never written or synchronised again.
     fn commit(&mut self, written: io::Result<()>) {
         let unwritten = self.bytes.get(self.written..).unwrap_or_default();
         let mut result = match written {
@@ -482,7 +480,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Reserves space, and records when nothing else is left.
+    /// Reserves space on the disk, and reports when only the reserve is left.
     fn look_at_the_disk(&mut self) {
         if self.reserve_bytes == 0 {
             return;
@@ -495,7 +493,7 @@ impl Appender {
             self.run_short(RESERVE_LEFT);
             return;
         }
-        // A little more than necessary: otherwise a disk at its limit would alternately refuse and accept
+        // Slightly more than necessary: otherwise a disk at its limit would alternate between refusing and accepting
         // calls.
         let wanted = if space == RESERVE_IN_USE { self.reserve_bytes } else { 0 } + 2 * self.margin();
         if space != SPACE_FREE && free < wanted {
@@ -532,7 +530,7 @@ impl Appender {
         (self.reserve_bytes / 8).max(MARGIN_MIN)
     }
 
-    /// Passes the records that are durable now to the reader.
+    /// Passes the records that are now durable to the reader.
     fn pass_on(&mut self) {
         let len: usize = self.taken.iter().map(|(len, _)| len).sum();
         let start = self.current.len_bytes().saturating_sub(len as u64);
@@ -546,7 +544,7 @@ impl Appender {
     }
 }
 
-/// A new segment, on a full disk in the reserved space, which the second value states.
+/// Creates a new segment. On a full disk it is in the reserved space; the second value states whether.
 fn create(
     storage: &mut dyn Storage,
     number: u64,
@@ -566,8 +564,8 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Reads what earlier runs left: ends the calls that a crash interrupted, and lists the deductions of ended
-/// calls from credits, which the database may not have yet.
+/// Reads the segments of earlier runs: ends the calls that a crash interrupted, and lists the credit deductions of
+/// ended calls, which may be missing in the database.
 fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<Undrawn>)> {
     let mut recovery = Recovery { segments: segments.len(), ..Recovery::default() };
     let mut open_calls: HashMap<CallId, (Box<Cdr>, Timestamp)> = HashMap::new();
@@ -622,8 +620,8 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<
     Ok((recovery, crashed, undrawn))
 }
 
-/// The record of a call whose node crashed: it lasted until the last sign of life, `lasted_us` after the
-/// answer, whatever the wall clock did in between.
+/// The record of a call whose node crashed: it lasted until the last tick, `lasted_us` after the answer, regardless
+/// of wall clock changes in between.
 pub(crate) fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
     let answered_at = cdr.answered_at.unwrap_or(cdr.started_at);
     let lasted_us = lasted_us.max(0);
@@ -639,7 +637,7 @@ fn undrawn_by(cdr: &Cdr) -> Option<Undrawn> {
     Some(Undrawn { organisation: cdr.organisation_id, call: cdr.call_uuid, amount: draw.amount })
 }
 
-/// Returns whether the whole record was encoded.
+/// Returns whether the complete record was encoded.
 fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) -> bool {
     let Err(mut error) = segment::encode(record, bytes) else { return true };
     // The record is kept without its details.
@@ -670,7 +668,7 @@ pub(crate) const LOCK_FILE: &str = "lock";
 const QUEUE_LEN_MAX: usize = 16_384;
 /// The pause before a disk that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long a record that no caller waits for may not be durable.
+/// The longest time until a record that no caller waits for is durable.
 const SYNC_WITHIN: Duration = Duration::from_millis(20);
 /// Bytes after which a segment is closed: a thousand calls of three minutes.
 const SEGMENT_LEN_MAX: u64 = 16 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The way of call records to the database.
+//! The path of call records to the database.
 
 pub mod copies;
 pub mod journal;

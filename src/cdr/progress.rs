@@ -1,4 +1,4 @@
-//! How far the journal is written: set by its thread, read by the reader and by the metrics.
+//! How far the journal is written: set by its thread, read by the reader and for the metrics.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
@@ -14,7 +14,7 @@ pub(super) struct Mark {
     pub(super) len: u64,
 }
 
-/// What the thread of the journal has done, for the reader and for those who ask about the disk.
+/// The progress of the journal's thread, for the reader and for queries about the disk.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub(super) committed: Mutex<Mark>,

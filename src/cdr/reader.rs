@@ -1,7 +1,7 @@
 //! The reading end of the journal: the records that wait for the database, and which segments may be deleted.
 //!
-//! A segment stays until every end in it is stored, and the end of every call that was answered in it: a
-//! crash at any point replays at least what is not in the database.
+//! A segment is kept until every end in it is stored, and the end of every call that was answered in it. So a crash
+//! at any point replays at least the records that are not in the database.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -27,13 +27,13 @@ pub struct JournalReader {
     segment: u64,
     offset: u64,
     file: Option<File>,
-    /// The segment that holds the `answered` of a call whose end is not stored yet.
+    /// The number of such calls of a segment: the segment is kept while there are any.
     open_calls: HashMap<CallId, u64>,
-    /// The number of such calls of a segment: it must stay while there is one.
+    /// The segment that was current when settled segments were last removed.
     pins: BTreeMap<u64, usize>,
     /// The segment that was current when settled ones were last removed.
     swept: u64,
-    /// Deductions from credits of calls of earlier runs.
+    /// Credit deductions of calls of earlier runs.
     undrawn: Vec<Undrawn>,
 }
 
@@ -52,7 +52,7 @@ impl JournalReader {
         }
     }
 
-    /// Takes the deductions of calls of earlier runs; their records follow and are stored with them.
+    /// Takes the credit deductions of calls of earlier runs; their records follow and are stored with them.
     pub fn take_undrawn(&mut self) -> Vec<Undrawn> {
         std::mem::take(&mut self.undrawn)
     }
@@ -93,7 +93,7 @@ impl JournalReader {
                 }
                 Step::End if newest && self.offset >= end => break,
                 Step::End | Step::Damaged if newest => {
-                    // The journal wrote it itself and the disk returned something else.
+                    // The journal wrote this record itself, and the disk returned other data.
                     tracing::error!(
                         segment = self.segment,
                         offset = self.offset,
@@ -107,8 +107,8 @@ impl JournalReader {
         Ok(batch)
     }
 
-    /// Records that everything that [`JournalReader::next_batch`] has returned is in the database, and
-    /// removes segments that are no longer needed.
+    /// Records that everything that [`JournalReader::next_batch`] has returned is in the database, and removes
+    /// segments that are no longer needed.
     pub fn settle(&mut self, stored: &[Cdr]) {
         let mut removable = self.swept < self.segment;
         for cdr in stored {
@@ -140,7 +140,7 @@ impl JournalReader {
         true
     }
 
-    /// Removes everything once the journal is closed and all of it is stored.
+    /// Removes all segments once the journal is closed and everything is stored.
     ///
     /// Calls that never ended keep their segments: the next start ends them.
     pub fn finish(&mut self) {
@@ -171,13 +171,13 @@ impl JournalReader {
         }
     }
 
-    /// Moves on to the next segment; `false` when there is none yet.
+    /// Opens the next segment; `false` if there is none yet.
     fn open_next(&mut self, newest: u64) -> io::Result<bool> {
         let next = segment::list(&self.dir)?.into_iter().find(|number| *number > self.segment);
         let Some(next) = next.filter(|next| *next <= newest) else { return Ok(false) };
         let file = File::open(segment::path_of(&self.dir, next))?;
         self.segment = next;
-        // A segment without its head contains nothing: the next call continues after it.
+        // A segment without its head contains nothing: the next call continues with the segment after it.
         self.file = segment::has_head(&file)?.then_some(file);
         self.offset = segment::HEAD_LEN;
         Ok(true)
@@ -195,7 +195,7 @@ impl JournalReader {
             if self.pins.contains_key(&number) {
                 continue;
             }
-            // A segment that stays is read again at the next start, which changes nothing.
+            // A segment that could not be removed is read again at the next start, which changes nothing.
             if let Err(error) = std::fs::remove_file(segment::path_of(&self.dir, number)) {
                 tracing::warn!(segment = number, %error, "a settled journal segment cannot be removed");
             }

@@ -1,7 +1,7 @@
-//! The records that the journal wrote last, for a reader that keeps up with it.
+//! The most recent records of the journal, for a reader that keeps up with it.
 //!
-//! *Bounds*: [`BYTES_MAX`] of records in their stored form. While the reader is behind, further records are not
-//! kept here: it reads them from the files.
+//! *Bounds*: [`BYTES_MAX`] of records in their stored form. While the reader lags behind by that much, further
+//! records are not kept here: it reads them from the files.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use sidetone_model::ids::CallId;
 
 use crate::cdr::segment::Record;
 
-/// What the reader needs of a record.
+/// The data of a record that the reader needs.
 #[derive(Debug)]
 pub(super) enum Passed {
     /// A call was answered.
     Answered(CallId),
-    /// A call is over.
+    /// A call has ended.
     Ended(Box<Cdr>),
-    /// The file has another form of the record.
+    /// The record in the file differs from the one that was passed.
     InFile,
     /// A tick.
     Tick,
@@ -33,7 +33,7 @@ impl From<Record> for Passed {
     }
 }
 
-/// Durable records, by their places in the files; places may be missing.
+/// Durable records, by their positions in the files; positions may be missing.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     records: VecDeque<Placed>,
@@ -49,7 +49,7 @@ struct Placed {
 }
 
 impl Recent {
-    /// Adds records with their lengths, which stand one after the other from `start` on.
+    /// Adds records with their lengths; they are consecutive in the file from `start` on.
     pub(super) fn add(
         &mut self,
         segment: u64,
@@ -67,8 +67,8 @@ impl Recent {
         }
     }
 
-    /// Takes the record at this place, if it is here, with the place of the next one. Records of earlier places
-    /// are dropped: the reader has read them in the files.
+    /// Takes the record at this position, if it is here, with the position of the next one. Records at earlier
+    /// positions are dropped: the reader has read them from the files.
     pub(super) fn take(&mut self, segment: u64, offset: u64) -> Option<(Passed, u64)> {
         loop {
             let first = self.records.front()?;
@@ -84,7 +84,7 @@ impl Recent {
     }
 }
 
-/// A few seconds of calls with details at a thousand calls a second.
+/// The calls of a few seconds, with details, at a thousand calls each second.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
         let len = usize::try_from(BYTES_MAX / 4).unwrap();
         recent.add(1, 0, (0..6).map(|_| (len, Passed::Tick)));
         assert_eq!((recent.records.len(), recent.bytes), (4, BYTES_MAX));
-        // It has read three of them elsewhere.
+        // The reader has read three of them from the files.
         assert!(recent.take(1, BYTES_MAX / 4 * 3).is_some());
         assert!(recent.take(1, BYTES_MAX).is_none());
         assert_eq!(recent.bytes, 0);

@@ -3,10 +3,10 @@
 //! ```text
 //! "SIDEJNL1" | len u32 LE | crc u32 LE | payload (kind u8, body) | len | crc | payload | …
 //! ```
-//!
-//! The CRC covers the length and the payload, so that a wrong length is detected as well. A crash leaves at
-//! most a torn record at the end of a segment: reading stops at the last valid CRC. After a restart no
-//! segment is appended to. Files are filled with zeros ahead of the records (`storage.rs`): a length and a CRC of
+//! The CRC covers the length and the payload, so that a wrong length is detected as well. A crash leaves at most a
+//! torn record at the end of a segment: reading stops at the last valid CRC. After a restart, no existing segment is
+//! appended to. Files are filled with zeros ahead of the records (`storage.rs`): a length and a CRC of zero mark the
+//! end.
 //! zero are the end.
 
 use std::fs::File;
@@ -24,7 +24,7 @@ use sidetone_model::time::Timestamp;
 pub enum Record {
     /// A call was answered: its record so far, without an end, and the time on the clock of the ticks.
     Answered(Box<Cdr>, Option<Timestamp>),
-    /// A call is over: its complete record, and the time when it was passed, on the clock of the ticks.
+    /// A call has ended: its complete record, and the time when it was passed, on the clock of the ticks.
     Ended(Box<Cdr>, Option<Timestamp>),
     /// The node, and with it every answered call, was alive at this time of a clock that never jumps.
     Tick(Timestamp),
@@ -43,7 +43,7 @@ pub enum Step {
     Unreadable(u64),
 }
 
-/// The timestamps of a record in full, because JSON contains only milliseconds.
+/// The timestamps of a record in microseconds, because its JSON contains only milliseconds.
 #[derive(Debug, Deserialize)]
 struct Body {
     started_us: i64,
@@ -124,7 +124,8 @@ impl<'a> WrittenBody<'a> {
     }
 }
 
-/// Returns whether `file` begins with the head of a segment; a crash while it was created may have left less.
+/// Returns whether `file` begins with the head of a segment; a crash during its creation may have left an incomplete
+/// head.
 ///
 /// # Errors
 /// When the file itself cannot be read.
@@ -187,7 +188,7 @@ fn read_body(body: &[u8]) -> Option<(Box<Cdr>, Option<Timestamp>)> {
     Some((Box::new(cdr), steady_us.map(Timestamp::from_micros)))
 }
 
-/// A record as stored in a dead letter, with its timestamps in full.
+/// A record as stored in a dead letter, with its timestamps in microseconds.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
@@ -195,7 +196,7 @@ pub fn to_json(cdr: &Cdr) -> Result<serde_json::Value, serde_json::Error> {
     serde_json::to_value(written(cdr))
 }
 
-/// The record in the form of [`to_json`], to be written as a part of other JSON.
+/// The record in the form of [`to_json`], for embedding in other JSON.
 pub fn written(cdr: &Cdr) -> impl Serialize {
     WrittenBody::new(cdr, None)
 }
@@ -242,6 +243,6 @@ pub const HEAD_LEN: u64 = HEAD.len() as u64;
 const KIND_ANSWERED: u8 = 1;
 const KIND_ENDED: u8 = 2;
 const KIND_TICK: u8 = 3;
-/// Twice the size of two full timelines; a longer payload is damage and must not be allocated.
+/// Twice the size of two full timelines; a longer payload is damaged and must not be allocated.
 const PAYLOAD_LEN_MAX: u32 = 2 * 1024 * 1024;
 const SUFFIX: &str = ".journal";

@@ -48,17 +48,17 @@ pub trait Storage: Debug + Send {
 
 /// A segment being written.
 pub trait SegmentFile: Debug + Send {
-    /// Appends `bytes` and waits until they, and what was written before, are on the disk.
+    /// Appends `bytes` and waits until they, and all bytes written before, are on the disk.
     ///
     /// # Errors
-    /// After an error nothing is known about the bytes.
+    /// After an error, the state of the bytes is unknown.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Appends `bytes`, which survive the end of the process; a later [`SegmentFile::append`] makes them
-    /// durable. A disk that cannot tell the two apart makes them durable at once.
+    /// Appends `bytes`, which survive the end of the process; a later [`SegmentFile::append`] makes them durable. A
+    /// disk without this distinction makes them durable immediately.
     ///
     /// # Errors
-    /// After an error nothing is known about the bytes.
+    /// After an error, the state of the bytes is unknown.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.append(bytes)
     }
@@ -70,7 +70,7 @@ pub struct Segment {
     file: Box<dyn SegmentFile>,
     number: u64,
     len: u64,
-    /// Bytes behind `len` that were written and are not durable yet.
+    /// Bytes after `len` that were written and are not durable yet.
     unsynced: u64,
 }
 
@@ -80,10 +80,10 @@ impl Segment {
         Self { file, number, len: segment::HEAD_LEN, unsynced: 0 }
     }
 
-    /// Appends `bytes` and waits until they, and what was written before, are on the disk.
+    /// Appends `bytes` and waits until they, and all bytes written before, are on the disk.
     ///
     /// # Errors
-    /// After an error nothing is known about the bytes: continue in a new segment.
+    /// After an error, the state of the bytes is unknown: continue in a new segment.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.append(bytes)?;
         let unsynced = std::mem::take(&mut self.unsynced);
@@ -94,7 +94,7 @@ impl Segment {
     /// Appends `bytes` without waiting for the disk.
     ///
     /// # Errors
-    /// After an error nothing is known about the bytes: continue in a new segment.
+    /// After an error, the state of the bytes is unknown: continue in a new segment.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write(bytes)?;
         self.unsynced = self.unsynced.saturating_add(bytes.len() as u64);
@@ -187,16 +187,16 @@ impl Storage for Disk {
     }
 }
 
-/// A file that is filled with zeros ahead of what is written to it.
+/// A file that is filled with zeros ahead of the written data.
 ///
-/// To synchronise bytes that make a file longer, the file system also commits its own journal: several writes and
-/// waits instead of one. Zeros behind the last record are its end for every reader ([`segment::read`]).
+/// Synchronising bytes that extend a file makes the file system also commit its own journal: several writes and waits
+/// instead of one. For every reader, zeros after the last record mark the end ([`segment::read`]).
 #[derive(Debug)]
 struct DiskFile {
     file: File,
-    /// Where the next bytes go.
+    /// The offset of the next bytes.
     at: u64,
-    /// The length of the file, as far as it is known.
+    /// The length of the file, as far as it was determined.
     filled: u64,
 }
 
@@ -206,8 +206,8 @@ impl DiskFile {
         Self { file, at: segment::HEAD_LEN, filled }
     }
 
-    /// Fills the file with zeros where it does not hold `len` further bytes. A disk without space for the zeros may
-    /// still have it for the bytes, so an error is no reason to stop.
+    /// Fills the file with zeros if it does not have space for `len` further bytes. A disk without space for the
+    /// zeros may still have space for the bytes, so an error is not fatal.
     fn fill(&mut self, len: usize) {
         let end = self.at.saturating_add(len as u64).saturating_add(segment::FRAME_LEN);
         if end <= self.filled {
@@ -244,6 +244,6 @@ impl SegmentFile for DiskFile {
 
 /// The file with the reserved blocks.
 pub const RESERVE_FILE: &str = "reserve";
-/// Files are filled up to multiples of this: the records of some hundred calls.
+/// Files are filled up to multiples of this: the records of a few hundred calls.
 const FILL_LEN: u64 = 256 * 1024;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use sidetone_model::ids::CallId;
 use tokio::sync::{mpsc, oneshot};
 
-/// Completes with `true` once a record is on the disk, with `false` when the journal ended before that.
+/// Completes with `true` once a record is on the disk, or with `false` if the journal ended before that.
 #[derive(Debug)]
 pub struct Committed(oneshot::Receiver<()>);
 
@@ -30,17 +30,17 @@ impl Future for Committed {
     }
 }
 
-/// What is notified once a record is on the disk.
+/// The receiver of the notification that a record is on the disk.
 #[derive(Debug)]
 pub(super) enum Waiter {
-    /// A caller, unless it has dropped the other end.
+    /// A caller, unless it has dropped its receiver.
     Caller(oneshot::Sender<()>),
     /// The driver of the call.
     Driver(CallId, mpsc::UnboundedSender<CallId>),
 }
 
 impl Waiter {
-    /// Whether the other end still waits.
+    /// Whether the receiver still waits.
     pub(super) fn waits(&self) -> bool {
         match self {
             Waiter::Caller(committed) => !committed.is_closed(),
@@ -50,7 +50,7 @@ impl Waiter {
 
     /// Reports that the record is on the disk.
     pub(super) fn tell(self) {
-        // Both fail only when the other end does not wait any more.
+        // Both fail only if the receiver no longer waits.
         match self {
             Waiter::Caller(committed) => {
                 let _ = committed.send(());

@@ -1,13 +1,13 @@
-//! The writer: moves what the switch reports of calls into the database, many calls in one transaction.
+//! The writer: stores the reports of the switch about calls in the database, many calls in one transaction.
 //!
-//! A group has the ended calls of the journal, each with its quality and its events, and the events of live calls
-//! that precede them. The first group follows at once, the next ones at a pace that grows with the load
-//! (`pace`): transactions are paid per group, not per call.
+//! A group contains the ended calls of the journal, each with its quality and its events, and the events of live
+//! calls that precede them. The first group is stored immediately, the next ones at a pace that slows down with the
+//! load (`pace`): the cost of a transaction is per group, not per call.
 //!
-//! An unavailable database only delays: the group in hand is tried until it is stored, and the rest waits in
-//! the journal's files. A record that the database refuses permanently becomes a dead letter
-//! (`dead_letters.rs`) and delays no other. A record that is stored already (a replay after a crash between
-//! the commit and the removal of the segment) changes nothing.
+//! If the database is unavailable, records are only delayed: the current group is tried until it is stored, and the
+//! rest waits in the journal's files. A record that the database refuses permanently becomes a dead letter
+//! (`dead_letters.rs`) and does not delay others. A record that is stored already (a replay after a crash between the
+//! commit and the removal of the segment) changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,9 +30,9 @@ use crate::storing::{Group, Retries, Storing};
 /// The task between the journal and the database.
 pub struct CdrWriter {
     reader: JournalReader,
-    /// Events of live calls; without a switch there are none.
+    /// Events of live calls; none without a switch.
     events: CallEventQueue,
-    /// Taken and not stored yet; they survive a panic of the task.
+    /// Taken from the journal and not stored yet; they survive a panic of the task.
     records: Vec<Cdr>,
     live: Vec<SwitchEvent>,
     /// When the next group may be stored.
@@ -82,14 +82,14 @@ impl CdrWriter {
         self
     }
 
-    /// Returns the writer with `copies`, which learn which records are stored.
+    /// Returns the writer with `copies`, which is notified of stored records.
     #[must_use]
     pub fn copying(mut self, copies: Option<CallCopies>) -> Self {
         self.copies = copies;
         self
     }
 
-    /// Returns the writer with `letters` for what the database refuses permanently.
+    /// Returns the writer with `letters` for records that the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.retries.letters = letters;
@@ -101,16 +101,16 @@ impl CdrWriter {
         Arc::clone(&self.stored)
     }
 
-    /// Stores calls until the journal and the queue of events are closed and everything is stored.
+    /// Stores calls until the journal and the event queue are closed and everything is stored.
     ///
-    /// Cancelling it at any point loses nothing, and it may be run again after a panic.
+    /// It is cancel-safe, and may be run again after a panic.
     pub async fn run(&mut self, sink: &dyn CallSink) {
         while self.gather().await {
             let began = Instant::now();
             let rows = CallRows { events: &self.live, records: &self.records };
             let stored = self.retries.store_all(&Sink(sink), &rows).await;
             let is_full = rows.records.len() >= RECORDS_MAX || rows.events.len() >= EVENTS_MAX;
-            // What waits already is not delayed.
+            // If more records wait already, they are not delayed.
             self.due = began + if is_full { Duration::ZERO } else { pace(rows) };
             let (mut new, mut drawn) = (0, Vec::new());
             for part in stored {
@@ -122,7 +122,7 @@ impl CdrWriter {
             let records = std::mem::take(&mut self.records);
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
-                // The receiver is gone once the switch has stopped.
+                // The receiver no longer exists once the switch has stopped.
                 let _ = listener.send(drawn).await;
             }
             if let Some(copies) = &self.copies {
@@ -133,7 +133,7 @@ impl CdrWriter {
         self.reader.finish();
     }
 
-    /// Takes the next group; returns whether there is one. What is in hand already is stored first.
+    /// Takes the next group; returns whether there is one. A group that was taken before is stored first.
     async fn gather(&mut self) -> bool {
         while self.live.is_empty() && self.records.is_empty() {
             if self.is_journal_open {
@@ -159,7 +159,8 @@ impl CdrWriter {
     async fn next_records(&mut self) -> Vec<Cdr> {
         let mut failing = false;
         loop {
-            // What was just written is in memory, or a page or two of a file: not worth a blocking thread.
+            // Records that were just written are in memory, or in a page or two of a file: not worth a blocking
+            // thread.
             match self.reader.next_batch(RECORDS_MAX) {
                 Ok(batch) => return batch,
                 Err(error) if failing => tracing::debug!(%error, "the journal still cannot be read"),
@@ -222,7 +223,7 @@ const RECORDS_MAX: usize = 500;
 const EVENTS_MAX: usize = 2_000;
 /// The shortest time between two groups.
 const PACE_MIN: Duration = Duration::from_millis(20);
-/// What a row of a group adds to the time until the next one.
+/// The time that each row of a group adds until the next group.
 const PACE_PER_ROW: Duration = Duration::from_millis(5);
 /// The longest time between two groups: as long as an event of a live call may wait.
 const PACE_MAX: Duration = Duration::from_millis(250);

@@ -1,8 +1,8 @@
-//! The HTTP API as commands of the command line use it: one server that the user names, one key, JSON both ways.
+//! The client of the HTTP API for CLI commands: one server that the user names, one key, JSON in both directions.
 //!
-//! Not the client of [`outbound_http`](crate::outbound_http), which tenants' URLs need: a user may name any server,
-//! also one on this host and one without TLS. A connection is used again while the server keeps it. Deadlines are the
-//! caller's: dropping a request ends it.
+//! It is not the client of [`outbound_http`](crate::outbound_http), which is for tenants' URLs: a user may name any
+//! server, including one on this host and one without TLS. A connection is reused while the server keeps it open.
+//! Deadlines are up to the caller: dropping a request cancels it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct ApiClient {
 }
 
 struct Shared {
-    /// The URL without `/` at its end.
+    /// The URL without a trailing `/`.
     url: Url,
     /// `Bearer` and the key; marked as sensitive.
     authorization: HeaderValue,
@@ -48,11 +48,11 @@ struct Connection {
 }
 
 impl ApiClient {
-    /// A client of the server at `url`, such as `https://pbx.example.com`; `ca` is a PEM file with authorities that are
-    /// trusted besides the system's.
+    /// Builds a client of the server at `url`, such as `https://pbx.example.com`; `ca` is a PEM file with authorities
+    /// that are trusted in addition to the system's.
     ///
     /// # Errors
-    /// What is wrong with the URL, the key or the file, and what to do.
+    /// The error in the URL, the key or the file, and a remedy.
     pub(super) fn new(url: &str, key: &str, ca: Option<&std::path::Path>) -> Result<Self, String> {
         let url = checked(url)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {key}"))
@@ -79,7 +79,7 @@ impl ApiClient {
         self.shared.url.as_str().trim_end_matches('/')
     }
 
-    /// Whether the key travels over a network where it can be read.
+    /// Whether the key is sent unencrypted over a network.
     pub(super) fn is_open(&self) -> bool {
         let url = &self.shared.url;
         let is_near = match url.host() {
@@ -94,7 +94,7 @@ impl ApiClient {
     /// `GET path`, below `/api/v1`.
     ///
     /// # Errors
-    /// Why there is no answer, or the answer's error.
+    /// Why there is no response, or the error in the response.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.read(&format!("/api/v1{path}")).await
     }
@@ -102,12 +102,12 @@ impl ApiClient {
     /// `GET path`, below the URL.
     ///
     /// # Errors
-    /// Why there is no answer, or the answer's error.
+    /// Why there is no response, or the error in the response.
     pub(super) async fn read(&self, path: &str) -> Result<Value, Failure> {
         let idle = self.shared.idle.lock().take();
         if let Some(connection) = idle {
             match self.exchange(connection, path).await {
-                // The server may have closed the connection meanwhile; a new one decides.
+                // The server may have closed the connection in the meantime; a new connection decides.
                 Err(failure) if failure.status.is_none() => {}
                 answer => return answer,
             }
@@ -122,7 +122,7 @@ impl ApiClient {
         let name = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let failed = |error: std::io::Error| Failure::unreachable(format!("{name} port {port}: {error}"));
         let stream = TcpStream::connect((name, port)).await.map_err(failed)?;
-        // Questions are small and wait for each other.
+        // Requests are small, and each waits for the previous one.
         let _ = stream.set_nodelay(true);
         if url.scheme() == "http" {
             return shake_hands(TokioIo::new(stream)).await;
@@ -178,7 +178,7 @@ impl ApiClient {
     }
 }
 
-/// The URL of a server, or what is wrong with it.
+/// The URL of a server, or the error in it.
 fn checked(text: &str) -> Result<Url, String> {
     let wrong =
         |what: &str| format!("{text}: {what}, such as https://pbx.example.com or http://127.0.0.1:8080");
@@ -202,11 +202,11 @@ where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
 {
     let (sender, work) = http1::handshake(stream).await.map_err(broken)?;
-    // Its error also reaches the request.
+    // Its error also fails the request.
     Ok(Connection { sender, work: Box::pin(async { drop(work.await) }) })
 }
 
-/// Waits for `talk` while the connection works.
+/// Waits for `talk` while driving the connection.
 async fn alongside<T>(
     talk: impl Future<Output = T>,
     work: &mut Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -217,11 +217,11 @@ async fn alongside<T>(
         answer = &mut talk => return answer,
         () = work => {}
     }
-    // The connection is over: what it left is read, or the request fails.
+    // The connection is closed: the data received before is read, or the request fails.
     talk.await
 }
 
-/// The body of an answer, up to its limit.
+/// The body of a response, up to its limit.
 async fn whole(mut incoming: Incoming) -> Result<Bytes, Failure> {
     let mut body = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
@@ -246,7 +246,7 @@ fn seconds(response: &Response<Incoming>) -> Option<Duration> {
 
 /// The client's User-Agent.
 const AGENT: &str = concat!("sidetone/", env!("CARGO_PKG_VERSION"));
-/// The longest page of the API is a tenth of it.
+/// Ten times the longest page of the API.
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 #[cfg(test)]

@@ -105,9 +105,9 @@ fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
     }
 }
 
-/// Returns the declarations of the files, or every mistake in them.
+/// Returns the declarations of the files, or all their errors.
 fn declarations(args: &ApplyArgs, config: &Config) -> Result<Vec<Declaration>, Failure> {
-    // This node's own addresses are not known here; they are refused when a request is made.
+    // This node's own addresses are not available here; they are refused when a request is made.
     let urls = Policy::new(&config.outbound_http, config.sip.external_address.into_iter().collect());
     if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(wrong(vec![
@@ -152,7 +152,7 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// The name of a file in messages.
+/// The name of a file for messages.
 fn shown(file: &Path) -> PathBuf {
     if is_stdin(file) { PathBuf::from("standard input") } else { file.to_path_buf() }
 }

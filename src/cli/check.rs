@@ -1,5 +1,6 @@
-//! `sidetone check`: whether `sidetone serve` would start with this configuration on this machine. It creates
-//! and changes nothing, and does not disturb a running engine. With `--call` a call goes through the running engine.
+//! `sidetone check`: checks whether `sidetone serve` would start with this configuration on this machine. It creates
+//! and changes nothing, and does not disturb a running engine. With `--call` it places a call through the running
+//! engine.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -38,8 +39,8 @@ pub struct CheckArgs {
     self_test: SelfTestArgs,
 }
 
-/// Checks everything; prints what is fine to stdout, every problem and warning to stderr. Fails when `serve`
-/// would not start.
+/// Checks everything; prints correct items to stdout, every problem and warning to stderr. Fails if `serve` would not
+/// start.
 pub fn run(args: &CheckArgs) -> ExitCode {
     let (config, runtime) = match prepare(args.config.as_deref()) {
         Ok(prepared) => prepared,
@@ -76,11 +77,11 @@ pub fn run(args: &CheckArgs) -> ExitCode {
 
 /// The result of one check.
 enum Finding {
-    /// `serve` would not start: a line with the key or the file, what is wrong, and what to do.
+    /// `serve` would not start: a line with the key or the file, the problem, and a remedy.
     Problem(String),
-    /// `serve` starts, but something is missing: a line with what is missing, and what to do.
+    /// `serve` starts, but something is missing: a line with the missing item, and a remedy.
     Warning(String),
-    /// A line with what was checked and its state.
+    /// A line with the checked item and its state.
     Well(String),
 }
 
@@ -98,7 +99,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let engine = running_engine(&journal_dir(config).join(LOCK_FILE));
     let engine = engine.as_ref();
     let mut findings = vec![data_dir(&config.node.data_dir, engine), database(config).await];
-    // Each separately, so that every address that cannot be bound is reported.
+    // Each address separately, so that every address that cannot be bound is reported.
     findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
     findings.extend(keys_in_clear(config).await);
     findings.extend(letters(config));
@@ -208,7 +209,7 @@ async fn database(config: &Config) -> Finding {
     }
 }
 
-/// Warns of keys of SRTP that travel in SDP without TLS (RFC 4568 §7.3); a database that cannot be read, or is of
+/// Warns of SRTP keys that are sent in SDP without TLS (RFC 4568 §7.3). A database that cannot be read, or is of
 /// another version, is reported as a separate finding.
 async fn keys_in_clear(config: &Config) -> Vec<Finding> {
     let Ok(Schema::Current) = Store::probe(&config.database).await else { return Vec::new() };
@@ -294,7 +295,7 @@ fn authorities(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Whether NATS answers, and what it must not be used for in the clear.
+/// Whether NATS answers, and which uses of it are unsafe without encryption.
 async fn cluster(config: &Config) -> Vec<Finding> {
     let Some(settings) = &config.cluster else { return Vec::new() };
     let mut findings = Vec::new();
@@ -317,7 +318,7 @@ async fn cluster(config: &Config) -> Vec<Finding> {
     }));
     findings.push(match probe(settings.clone()).await {
         Ok(()) => Finding::Well(format!("cluster {} at {settings}", settings.name)),
-        // The node starts and joins when NATS answers.
+        // The node starts, and joins once NATS answers.
         Err(error) => Finding::Warning(format!("{error}; the node would start and see no other node")),
     });
     findings
@@ -373,7 +374,7 @@ fn open_files(config: &Config) -> Finding {
     }
 }
 
-/// Whether the RTP threads get the priority that the configuration asks for.
+/// Whether the RTP threads get the configured priority.
 fn real_time(config: &Config) -> Option<Finding> {
     config.media.real_time.then(|| match try_real_time() {
         Ok(()) => Finding::Well("RTP threads get real-time priority".to_owned()),

@@ -1,4 +1,4 @@
-//! `sidetone dead-letters`: lists what the database refused to store, and stores it again.
+//! `sidetone dead-letters`: lists the records that the database refused to store, and stores them again.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ pub struct DeadLettersArgs {
     config: Option<PathBuf>,
 }
 
-/// Lists the letters, one line each, or stores them again. Fails when a letter is left after that.
+/// Lists the letters, one line each, or stores them again. Fails if any letter remains after that.
 pub fn run(args: &DeadLettersArgs) -> ExitCode {
     let (config, runtime) = match prepare(args.config.as_deref()) {
         Ok(prepared) => prepared,
@@ -41,7 +41,7 @@ pub fn run(args: &DeadLettersArgs) -> ExitCode {
     }
 }
 
-/// Returns the output, the number of letters to store, and the number that is left.
+/// Returns the output and the number of letters that remain.
 async fn work(config: &Config, again: bool) -> Result<(String, usize), String> {
     let letters = DeadLetters::below(&config.node.data_dir);
     let found =

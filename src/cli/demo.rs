@@ -57,7 +57,7 @@ pub fn run(args: &DemoArgs) -> ExitCode {
         Err(error) => return failed(&format!("cannot start the runtime ({error})")),
     };
     let done = runtime.block_on(demo(*args));
-    // Nothing of the demo is kept: remaining tasks of an interrupted engine end with the process.
+    // No data of the demo is kept: remaining tasks of an interrupted engine end with the process.
     runtime.shutdown_background();
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -95,13 +95,12 @@ async fn demo(args: DemoArgs) -> Result<bool, String> {
         seen = stay(&calls.stage, &calls.played, args) => seen?,
         () = signals.any() => {}
     }
-    // The engine is not stopped properly, because that takes seconds and its data are removed with the
-    // folder.
+    // The engine is not stopped properly, because that takes seconds and its data are removed with the folder.
     std::mem::forget(calls.engine);
     Ok(is_as_expected)
 }
 
-/// What is running after the calls were placed.
+/// The state after the calls were placed.
 struct Calls {
     engine: Engine,
     stage: Stage,
@@ -275,14 +274,14 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), Stri
         let new = latest.iter().rev().filter(|(record, _)| is_new(record));
         let mut rows = String::new();
         for (record, _) in new {
-            // Without it the row is printed alone.
+            // Without the quality, only the row is printed.
             let quality = stage.quality(record).await.unwrap_or_default();
             rows.push_str(&table.call("your call", record, &quality));
         }
         if !rows.is_empty() && !args.json {
             print(&rows)?;
         }
-        // Older ones do not come back to the first page.
+        // Older records do not return to the first page.
         seen = latest.into_iter().map(|(record, _)| record.call_uuid).collect();
     }
 }
@@ -368,7 +367,7 @@ fn wall_clock() -> Timestamp {
 
 /// How often the removal is tried while files are still being written.
 const REMOVALS_MAX: usize = 20;
-/// How often the API is asked for new calls.
+/// How often the API is polled for new calls.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Half the duration of a phone's binding.
 const REGISTER_EVERY: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! `sidetone drain`: lets a node of the cluster take no new calls, and stop when the last one has ended.
+//! `sidetone drain`: makes a node of the cluster accept no new calls, and stop when its last call has ended.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ async fn drain(settings: ClusterSettings, name: &str, args: &DrainArgs) -> Resul
     }
 }
 
-/// The node of that name, if it is there.
+/// The node with that name, if it is a member.
 fn find(nodes: &[Observed], name: &str) -> Result<NodeId, String> {
     let up = nodes.iter().filter(|node| node.state == NodeState::Up);
     if let Some(node) = up.clone().find(|node| node.last.identity.name == name) {
@@ -116,5 +116,5 @@ fn find(nodes: &[Observed], name: &str) -> Result<NodeId, String> {
     Err(format!("{name} is not up; {known}"))
 }
 
-/// The pause between two looks of `--wait`.
+/// The pause between two checks of `--wait`.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

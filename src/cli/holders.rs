@@ -1,6 +1,7 @@
 //! Finds which process uses an address, for the message of `sidetone check` on an address in use.
 //!
-//! The system shows the sockets of every process, but the process of a socket only to its user and to root.
+//! The system shows the sockets of every process, but which process has a socket only to that process's user and to
+//! root.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -38,7 +39,7 @@ pub(super) enum Holder {
 /// Returns the engine that holds `lock`, the lock of a data directory.
 pub(super) fn running_engine(lock: &Path) -> Option<RunningEngine> {
     let file = File::open(lock).ok()?;
-    // A shared lock for a moment, so that two checks do not take each other for engines.
+    // A shared lock for a moment, so that two checks do not detect each other as engines.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
         Ok(()) | Err(TryLockError::Error(_)) => return None,
@@ -70,7 +71,7 @@ pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&
     let owners = owners(&inodes);
     match engine.map(|engine| engine.process.as_ref().map(|process| process.pid)) {
         Some(Some(pid)) if owners.contains_key(&pid) => Holder::Engine,
-        // Neither the engine's process nor this socket's is visible: they belong to the same user.
+        // Neither the engine's process nor this socket's is visible, so it is assumed to be the same one.
         Some(None) if owners.is_empty() => Holder::Engine,
         _ => match owners.into_iter().next() {
             Some((pid, name)) => Holder::Other(Process { pid, name }),
@@ -111,7 +112,7 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// The processes with one of these sockets.
+/// The processes that have one of these sockets.
 fn owners(inodes: &[u64]) -> HashMap<u32, String> {
     let names: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
     let has_one = |pid: &u32| {

@@ -46,7 +46,7 @@ impl Inputs {
     ///
     /// *Errors*: it is one of the input files, or the system refuses.
     pub(crate) fn create(&self, path: &Path) -> io::Result<File> {
-        // Truncated only after it is known which file it is: its name may refer to another one by now.
+        // Truncated only after the file is identified: its name may refer to another file by now.
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         let metadata = file.metadata()?;
         self.check_opened(&metadata)?;

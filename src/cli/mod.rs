@@ -30,18 +30,18 @@ use tokio::runtime::Runtime;
 
 use crate::config::{Config, ConfigError};
 
-/// Prints a line on the standard error, as `eprintln!` does; where a reader of it has gone (`2>&1 | head`) the work goes
-/// on all the same.
+/// Prints a line on the standard error, as `eprintln!` does. If its reader has exited (`2>&1 | head`), the command
+/// continues.
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        // There is no other place where this could be said.
+        // There is no other place to report this.
         let _ = writeln!(std::io::stderr(), $($text)*);
     }};
 }
 pub(crate) use tell;
 
-/// Reads a whole number between two others, both included; what is wrong with another text is said with an example.
+/// Parses an integer between two others, both inclusive; the message for any other text contains an example.
 pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64, example: u64) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.and_then(|number: u64| T::try_from(number).ok()).ok_or_else(|| {
@@ -51,7 +51,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64, example:
     })
 }
 
-/// The configuration that `file`, the environment or the current directory names; what is wrong with it is printed.
+/// Loads the configuration that `file`, the environment or the current directory specifies; errors are printed.
 pub(crate) fn load_config(file: Option<&Path>) -> Result<Config, ExitCode> {
     Config::load(file, std::env::vars()).map_err(|error| wrong_config(&error))
 }

@@ -1,4 +1,4 @@
-//! `sidetone nodes`: the nodes of the cluster that the configuration names, asked of NATS.
+//! `sidetone nodes`: lists the nodes of the configured cluster, as seen on NATS.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -93,7 +93,7 @@ fn as_table(nodes: &[Observed]) -> String {
     text
 }
 
-/// The cells of a node. Another process wrote the texts, so that control characters are removed.
+/// The cells of a node. The texts are from another process, so control characters are removed.
 fn row(node: &Observed) -> [String; 9] {
     let Heartbeat { identity, figures, .. } = &node.last;
     let state = match (node.state, figures.draining) {

@@ -198,7 +198,7 @@ async fn resolve(server: &str) -> Result<SocketAddr, Failure> {
     addresses.next().ok_or_else(|| unknown("it has no address".to_owned()))
 }
 
-/// Checks that the server is listening: a datagram to a closed port of a near host gives an error.
+/// Checks that the server is listening: a datagram to a closed port of a nearby host returns an error.
 async fn listens(server: SocketAddr) -> Result<(), Failure> {
     let any: SocketAddr =
         if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };

@@ -1,10 +1,10 @@
 //! `sidetone check --call`: a real call between two built-in phones through the running engine, with its verdict.
 //!
-//! The built-in phones and not sipp: they are in the program, so that nothing is installed for it, and they send and
-//! judge audio, which sipp's scripts do not.
+//! It uses the built-in phones instead of sipp: they are part of the program, so that nothing has to be installed,
+//! and they send and judge audio, which sipp's scripts do not.
 //!
-//! Without extensions of the user's it creates an organisation of its own, with two extensions and a key, and deletes
-//! it afterwards, also after a failure and after Ctrl-C.
+//! If the user specifies no extensions, it creates an organisation of its own, with two extensions and a key, and
+//! deletes it afterwards, also after a failure and after Ctrl-C.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -59,13 +59,13 @@ pub(super) struct SelfTestArgs {
     ca: Option<PathBuf>,
 }
 
-/// Places the call; prints each step with its time. An error is one line with what to do.
+/// Places the call; prints each step with its time. An error is one line with a remedy.
 pub(super) async fn place_call(config: &Config, args: &SelfTestArgs) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
     let mut steps = Steps;
     let (sip, carrier) = sip_address(config, args)?;
     let url = url(config, args)?;
-    // The key comes later; this is asked without one.
+    // This request needs no key; the key is created later.
     let anyone = ApiClient::new(&url, "none", args.ca.as_deref())?;
     steps.take("engine", ready(config, args, &anyone)).await?;
     let temporary = match given(args)? {
@@ -103,7 +103,7 @@ async fn unless<T>(
 struct Steps;
 
 impl Steps {
-    /// Carries out a step, which has at most half a minute.
+    /// Executes a step, with a limit of half a minute.
     async fn take<T: Shown>(
         &mut self,
         name: &str,
@@ -159,14 +159,14 @@ impl Shown for CallOutcome {
     }
 }
 
-/// The call, and what it needs.
+/// The call, and its parameters.
 struct Test<'a> {
     tenant: Tenant,
     sip: SocketAddr,
     carrier: Carrier,
     url: String,
     ca: Option<PathBuf>,
-    /// Whether the engine has to hear of the extensions first.
+    /// Whether the engine must learn of the extensions first.
     is_new: bool,
     config: &'a Config,
 }
@@ -184,7 +184,7 @@ impl Test<'_> {
             }
         };
         let outcome = unless(signals, self.call(steps, &client, &caller, &called)).await;
-        // A call that was interrupted is still up; a phone that is switched off has none.
+        // An interrupted call is still up; a stopped phone has none.
         let _ = caller.hang_up().await;
         self.leave(&caller, from).await;
         self.leave(&called, to).await;
@@ -228,7 +228,7 @@ impl Test<'_> {
             let registered = timeout(ANSWER_MAX, phone.register(number)).await;
             match registered {
                 Ok(Ok(_)) => return Ok(phone),
-                // A running engine hears of new extensions within two seconds.
+                // A running engine reads new extensions within two seconds.
                 Ok(Err(PhoneError::Refused { status: 401 | 403 | 404 | 407, .. })) if now() < until => {
                     sleep(RETRY_EVERY).await;
                 }
@@ -248,7 +248,7 @@ impl Test<'_> {
         }
     }
 
-    /// Three seconds of audio both ways.
+    /// Three seconds of audio in both directions.
     async fn talk(&self, caller: &Phone, called: &Phone) -> Result<CallOutcome, String> {
         let plan = CallPlan {
             talk: Some(Box::new(scenario()?)),
@@ -275,7 +275,7 @@ impl Test<'_> {
         Ok(outcome)
     }
 
-    /// The verdict of the record, which follows the call within a second.
+    /// The verdict of the record, which is stored within a second after the call.
     async fn verdict(&self, client: &ApiClient, before: Option<String>) -> Result<String, String> {
         let until = now() + RECORD_MAX;
         let uuid = loop {
@@ -309,7 +309,7 @@ impl Test<'_> {
                         "{words}; check [media] ports, [sip] external_address and the firewall"
                     ));
                 }
-                // Audio came through; on a busy machine it may come unevenly.
+                // Audio arrived; on a busy machine its timing may be uneven.
                 _ => {
                     crate::cli::tell!("sidetone: warning: {}; is the machine busy?", softphone::clean(&words))
                 }
@@ -320,12 +320,12 @@ impl Test<'_> {
 
     /// Removes the registration; the test does not wait long for it.
     async fn leave(&self, phone: &Phone, number: &str) {
-        // Without an answer the binding expires by itself.
+        // Without a response the binding expires by itself.
         let _ = timeout(ANSWER_MAX, phone.unregister(number)).await;
     }
 }
 
-/// What a refused call means.
+/// The explanation of a refused call.
 fn refused(status: u16) -> String {
     let advice = match status {
         404 => "the called extension is not known; check --to",
@@ -357,9 +357,9 @@ async fn newest(client: &ApiClient, tenant: &Tenant) -> Result<Option<String>, S
     Ok(own.and_then(|item| item.get("call_uuid")?.as_str()).map(str::to_owned))
 }
 
-/// Whether the engine of this configuration runs and takes calls.
+/// Whether the engine of this configuration is running and accepts calls.
 async fn ready(config: &Config, args: &SelfTestArgs, client: &ApiClient) -> Result<String, String> {
-    // An engine of another host, which the user names, has no lock here.
+    // The lock of an engine on another host, which the user specifies, is not visible here.
     let is_elsewhere = args.from.is_some() && args.url.is_some();
     if !is_elsewhere && running_engine(&journal_dir(config).join(LOCK_FILE)).is_none() {
         return Err(format!(
@@ -377,7 +377,7 @@ async fn ready(config: &Config, args: &SelfTestArgs, client: &ApiClient) -> Resu
     Ok(format!("{} is ready", client.url()))
 }
 
-/// The extensions that the user names.
+/// The extensions that the user specifies.
 fn given(args: &SelfTestArgs) -> Result<Option<Tenant>, String> {
     let (Some(from), Some(to), Some(domain), Some(passwords), Some(key)) =
         (&args.from, &args.to, &args.domain, &args.passwords, &args.key_file)
@@ -427,7 +427,7 @@ fn url(config: &Config, args: &SelfTestArgs) -> Result<String, String> {
     }
 }
 
-/// An address that a program of this host reaches.
+/// An address that a program on this host can reach.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -443,9 +443,9 @@ fn scenario() -> Result<sidetone_media::simulate::Scenario, String> {
 
 /// How long one step may take.
 const STEP_MAX: Duration = Duration::from_secs(30);
-/// How long an answer may take.
+/// How long a response may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// How long a running engine may take to hear of new extensions.
+/// How long a running engine may take to read new extensions.
 const HEARD_OF_MAX: Duration = Duration::from_secs(10);
 /// How long the audio lasts.
 const TALK_TIME: Duration = Duration::from_secs(3);
@@ -453,5 +453,5 @@ const TALK_TIME: Duration = Duration::from_secs(3);
 const CALL_MAX: Duration = Duration::from_secs(25);
 /// How long the record may take.
 const RECORD_MAX: Duration = Duration::from_secs(15);
-/// How often something is tried again.
+/// The pause between repeated attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);

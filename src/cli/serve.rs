@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
         Err(error) => return wrong_config(&error),
     };
     log.set_level(config.log.level.as_deref());
-    // Each has threads of its own, so that a long turn of the background delays no SIP message.
+    // Each runtime has its own threads, so that long background work delays no SIP message.
     let (runtime, background) = match (runtime("switch").build(), background().build()) {
         (Ok(runtime), Ok(background)) => (runtime, background),
         (Err(error), _) | (_, Err(error)) => {
@@ -50,8 +50,9 @@ fn runtime(threads: &str) -> Builder {
     builder
 }
 
-/// The threads that no call waits for, and the threads that these start: that of SQLite's writer. On a full processor the
-/// switch goes before them; with the same priority, storing 500 records took the processor from the calls for 0.1 s.
+/// The threads that no call waits for, and the threads that these start, such as SQLite's writer. On a fully used
+/// processor the switch has priority: with the same priority, storing 500 records took the processor from the calls
+/// for 0.1 s.
 fn background() -> Builder {
     let mut builder = runtime("background");
     builder.on_thread_start(|| {
@@ -140,7 +141,7 @@ async fn apply(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) -> 
     config
 }
 
-/// Makes the task panic that the environment names: only in debug builds, for the tests of the process.
+/// Makes the task that the environment specifies panic: only in debug builds, for tests of the process.
 #[cfg(debug_assertions)]
 fn inject(engine: &Engine) {
     let named = std::env::var("SIDETONE_PANIC_TASK").ok();
@@ -197,7 +198,7 @@ impl Signals {
         }
     }
 
-    /// Completes on a stop signal; other signals are ignored by then.
+    /// Completes on a stop signal; other signals are ignored at this point.
     async fn stop(&mut self) {
         while self.next().await != Asked::Stop {
             tracing::warn!("the configuration is not reloaded: the engine is stopping");
@@ -205,11 +206,11 @@ impl Signals {
     }
 }
 
-/// How much higher the niceness of background threads is than that of the others: they get a third of the share of those on a
-/// full processor.
+/// How much higher the niceness of background threads is: on a fully used processor, they get a third of the other
+/// threads' share.
 const BACKGROUND_NICE: i32 = 5;
 
-/// How long remaining tasks may take at the very end.
+/// How long remaining tasks may take at the end of the process.
 const RUNTIME_STOP_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// One line per listener, then `ready`, which scripts wait for.
@@ -225,7 +226,7 @@ fn announce(engine: &Engine, config: &Config) {
     lines.push(format!("rtp udp ports {}-{}", config.media.ports.start(), config.media.ports.end()));
     lines.push(format!("http {}://{}", config.http.scheme(), engine.http));
     lines.push("ready".to_owned());
-    // A closed stdout is no reason to stop serving.
+    // A closed stdout does not stop the engine.
     let _ = writeln!(out, "{}", lines.join("\n"));
     let _ = out.flush();
 }

@@ -1,5 +1,5 @@
-//! Messages to the service manager (sd_notify(3)): when the engine is ready, reloads and stops, and a watchdog that is
-//! fed only while the switch answers. Without `NOTIFY_SOCKET` nothing is sent.
+//! Messages to the service manager (sd_notify(3)): when the engine is ready, reloads and stops, and watchdog
+//! notifications, which are sent only while the switch answers. Without `NOTIFY_SOCKET` nothing is sent.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// Reports that the configuration is read again; [`ready`] ends it.
+/// Reports that the configuration is being reloaded; [`ready`] reports the end.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -20,16 +20,16 @@ pub(super) fn reloading() {
     }
 }
 
-/// Reports that the engine stops, and asks for the time that its calls may take.
+/// Reports that the engine stops, and requests the time that its calls may take.
 pub(super) fn stopping(drain: Duration) {
     let limit_us = (drain + STOP_EXTRA).as_micros();
-    // The library carries 71 minutes at most; the unit's TimeoutStopSec= stands for a longer drain.
+    // The library supports 71 minutes at most; a longer drain depends on the unit's TimeoutStopSec=.
     let limit = u32::try_from(limit_us).unwrap_or(u32::MAX);
     send(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(limit)]);
 }
 
-/// Feeds the watchdog of the service manager while the switch answers; never completes. A process whose switch hangs
-/// is ended and started again by the service manager (`WatchdogSec=`).
+/// Notifies the watchdog of the service manager while the switch answers; never completes. A process whose switch
+/// hangs is killed and restarted by the service manager (`WatchdogSec=`).
 pub(super) async fn feed_watchdog(engine: &Engine) {
     match watchdog_enabled() {
         Some(limit) => feed(limit, async || engine.answers().await, || send(&[NotifyState::Watchdog])).await,
@@ -37,7 +37,7 @@ pub(super) async fn feed_watchdog(engine: &Engine) {
     }
 }
 
-/// Calls `ping` three times per `limit` while `answers` is true, but every 10 ms at most. One answer that is late does not
+/// Calls `ping` three times per `limit` while `answers` is true, but every 10 ms at most. One late answer does not
 /// end the process.
 async fn feed(limit: Duration, answers: impl AsyncFn() -> bool, ping: impl Fn()) {
     let mut clock = tokio::time::interval((limit / PINGS_PER_LIMIT).max(SHORTEST_PING));
@@ -64,7 +64,7 @@ fn send(state: &[NotifyState<'_>]) {
 const PINGS_PER_LIMIT: u32 = 3;
 /// A `WATCHDOG_USEC` of nearly 0 must not stop the engine (an interval of 0 panics) or occupy the switch.
 const SHORTEST_PING: Duration = Duration::from_millis(10);
-/// For the last records and requests, after the calls.
+/// Time for the last records and requests, after the calls.
 const STOP_EXTRA: Duration = Duration::from_secs(45);
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The signals that end a command of the command line.
+//! The signals that end a CLI command.
 
 use std::io::{self, IsTerminal};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGHUP (the terminal is gone), SIGINT and SIGTERM.
+/// SIGHUP (the terminal was closed), SIGINT and SIGTERM.
 pub(super) struct Signals {
     hangup: Option<Signal>,
     interrupt: Signal,
@@ -12,10 +12,10 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Runs within a tokio runtime.
+    /// Must run within a tokio runtime.
     pub(super) fn listen() -> io::Result<Signals> {
         Ok(Signals {
-            // Under nohup, which takes the terminal away as the standard input, SIGHUP stays ignored.
+            // Under nohup, which replaces the terminal as the standard input, SIGHUP stays ignored.
             hangup: io::stdin().is_terminal().then(|| signal(SignalKind::hangup())).transpose()?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

@@ -86,7 +86,7 @@ pub fn run(args: &SimulateArgs) -> ExitCode {
     }
 }
 
-/// What is said of a file or folder that cannot be written, in front of the reason.
+/// The message for a file or folder that cannot be written, before the reason.
 fn written(path: &Path) -> String {
     format!("{}: cannot be written", path.display())
 }
@@ -220,7 +220,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     let (mut datagram, mut sent, mut refused) = (Vec::new(), 0_u64, 0_u64);
     let mut lateness_us =
         Histogram::<u64>::new_with_bounds(1, LATENESS_US_MAX, 3).map_err(io::Error::other)?;
-    // Each turn sends a packet, of which every call has a bounded number.
+    // Each iteration sends a packet, and every call has a bounded number of packets.
     while let Some(Reverse((at, place))) = queue.pop() {
         let Some(sending) = sendings.get_mut(place) else { break };
         let Some(packet) = sending.packets.next() else { break };
@@ -231,7 +231,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
         lateness_us.saturating_record(late_us.max(1));
         match sending.socket.send(&datagram) {
             Ok(_) => sent += 1,
-            // The port is not open yet; RTP is sent all the same.
+            // The port is not open yet; RTP is sent anyway.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused += 1,
             Err(error) => return Err(error),
         }
@@ -244,7 +244,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints what is sent from where to where.
+/// Prints what is sent, with its source and destination.
 fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Result<()> {
     let (name, seed) = (&scenario.name, scenario.seed);
     match sendings {
@@ -264,7 +264,7 @@ fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Re
     Ok(())
 }
 
-/// How late this machine was in sending: delay that the far end measures beyond this comes from the network.
+/// How late this machine sent its packets: any delay that the remote end measures beyond this is from the network.
 fn punctuality(lateness_us: &Histogram<u64>) -> String {
     let ms = |us: u64| us as f64 / 1_000.0;
     format!(
@@ -314,7 +314,7 @@ fn list() -> String {
     out
 }
 
-/// A scenario's text is short; a longer file is another kind of file.
+/// The text of a scenario is short; a longer file is not a scenario.
 const SCENARIO_LEN_MAX: u64 = 65_536;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `sidetone tap`: records of the calls on an interface, whatever switch carries them.
+//! `sidetone tap`: records of the calls on an interface, for any switch.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -185,7 +185,7 @@ fn print_call(told: &RecordedCall) {
 
 fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // A closed stdout is no reason to stop capturing.
+    // A closed stdout does not stop the capture.
     let _ = writeln!(out, "{text}");
     let _ = out.flush();
 }

@@ -17,13 +17,13 @@ use crate::clock::wall_clock;
 use crate::config::Config;
 use crate::provision::{self, Declaration};
 
-/// Who calls whom.
+/// The two extensions of the test call, and their credentials.
 #[derive(Clone)]
 pub(super) struct Tenant {
     pub(super) domain: String,
     pub(super) from: String,
     pub(super) to: String,
-    /// Of the caller and of the called extension.
+    /// The passwords of the caller and of the called extension.
     pub(super) passwords: [String; 2],
     /// A key that reads their calls.
     pub(super) key: String,
@@ -37,10 +37,11 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates an organisation, and deletes those that a test left that was killed. Its key works from this host alone.
+    /// Creates an organisation, and deletes those that remain from killed tests. Its key is valid from this host
+    /// only.
     ///
     /// # Errors
-    /// What failed, and what to do.
+    /// The failed step, and a remedy.
     pub(super) async fn create(config: &Config, url: &str) -> Result<Self, String> {
         match Store::probe(&config.database).await {
             Ok(Schema::Current) => {}
@@ -76,7 +77,7 @@ impl Temporary {
     /// Deletes everything that was created.
     ///
     /// # Errors
-    /// What is left, and what to do.
+    /// The remaining objects, and a remedy.
     pub(super) async fn remove(self) -> Result<(), String> {
         let found = named(&self.store, &self.name).await?;
         for organisation in found {
@@ -113,7 +114,7 @@ async fn own_addresses(url: &str) -> Vec<String> {
     let mut addresses = vec!["127.0.0.0/8".to_owned(), "::1/128".to_owned()];
     let Ok(url) = Url::parse(url) else { return addresses };
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-    // A name that is not found fails at the first request, with its reason.
+    // A name that does not resolve fails at the first request, with its reason.
     if let Ok(found) = lookup_host((host, 0)).await {
         addresses.extend(found.take(ADDRESSES_MAX).map(|address| match address.ip() {
             IpAddr::V4(ip) => format!("{ip}/32"),
@@ -125,7 +126,7 @@ async fn own_addresses(url: &str) -> Vec<String> {
     addresses
 }
 
-/// The organisations whose name contains this text.
+/// The organisations whose name begins with this text.
 async fn named(store: &Store, name: &str) -> Result<Vec<OrganisationRecord>, String> {
     let listing = Listing { q: Some(name.to_owned()), ..Listing::default() };
     let page = Organisations::list(store, Scope::Everything, &listing).await;
@@ -133,7 +134,7 @@ async fn named(store: &Store, name: &str) -> Result<Vec<OrganisationRecord>, Str
     Ok(page.items.into_iter().filter(|found| found.name.starts_with(name)).collect())
 }
 
-/// Deletes the organisations of tests that were killed; another test may run now.
+/// Deletes the organisations of killed tests; those of a test that may be running now are kept.
 async fn remove_leftovers(store: &Store) -> Result<(), String> {
     let before = wall_clock().plus_micros(-LEFT_AFTER_MICROS);
     for organisation in named(store, NAME).await? {
@@ -159,9 +160,9 @@ async fn remove(store: &Store, organisation: &OrganisationRecord) -> Result<(), 
     Organisations::delete(store, scope, organisation.id).await
 }
 
-/// What the names of these organisations begin with.
+/// The prefix of these organisations' names.
 const NAME: &str = "Self-test of sidetone check ";
 /// Addresses of the engine's name that are allowed.
 const ADDRESSES_MAX: usize = 8;
-/// After ten minutes no test runs any more.
+/// After ten minutes a test is no longer running.
 const LEFT_AFTER_MICROS: i64 = 600 * 1_000_000;

@@ -1,5 +1,5 @@
-//! The terminal of `top` and `analyze -i`: its screen, and its keys. It is put back as it was whatever happens: at the
-//! end, after a signal, and after a panic.
+//! The terminal of `top` and `analyze -i`: its screen, and its keys. Its state is always restored: at the end, after
+//! a signal, and after a panic.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use sidetone_terminal::{Key, Screen, draw};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The whole terminal, until it is dropped.
+/// Control of the complete terminal, until it is dropped.
 pub(super) struct FullScreen {
     terminal: DefaultTerminal,
     colour: bool,
 }
 
 impl FullScreen {
-    /// Takes the terminal: the alternate screen, and keys without echo. A panic puts it back before its message.
+    /// Sets the terminal up: the alternate screen, and keys without echo. A panic restores it before its message.
     pub(super) fn open() -> io::Result<FullScreen> {
         // <https://no-color.org>.
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match ratatui::try_init() {
             Ok(terminal) => Ok(FullScreen { terminal, colour: !unwanted }),
             Err(error) => {
-                // A part of it may have been done.
+                // The setup may have been partly done.
                 let _ = ratatui::try_restore();
                 Err(error)
             }
@@ -38,7 +38,7 @@ impl FullScreen {
 
 impl Drop for FullScreen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // If the terminal was closed, nothing needs to be restored.
         let _ = ratatui::try_restore();
     }
 }
@@ -48,24 +48,24 @@ pub(super) fn is_there() -> bool {
     io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// What the user does.
+/// An input of the user.
 pub(super) enum Pressed {
     Key(Key),
     /// The terminal has another size.
     Resized,
 }
 
-/// The keys, read beside the runtime.
+/// The keys, read outside the runtime's threads.
 #[derive(Default)]
 pub(super) struct Keys {
     reading: Option<JoinHandle<io::Result<Option<Event>>>>,
 }
 
 impl Keys {
-    /// Waits for a key or a new size. A call that is dropped loses nothing.
+    /// Waits for a key or a new size. It is cancel-safe.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// When the terminal was closed.
     pub(super) async fn next(&mut self) -> io::Result<Pressed> {
         loop {
             let reading = self.reading.get_or_insert_with(|| spawn_blocking(read));
@@ -78,7 +78,7 @@ impl Keys {
     }
 }
 
-/// Reads for a moment, so that the end of the program does not wait for a key.
+/// Reads for a short time only, so that the end of the program does not wait for a key.
 fn read() -> io::Result<Option<Event>> {
     if event::poll(READ_TIME)? { event::read().map(Some) } else { Ok(None) }
 }
@@ -114,5 +114,5 @@ fn key_of(KeyEvent { code, modifiers, .. }: KeyEvent) -> Option<Key> {
     })
 }
 
-/// How long one reading of keys waits.
+/// How long one read of keys waits.
 const READ_TIME: Duration = Duration::from_millis(200);

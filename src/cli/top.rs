@@ -52,7 +52,7 @@ pub struct TopArgs {
     once: bool,
 }
 
-/// Shows the live view until the user leaves, or prints it once.
+/// Shows the live view until the user quits, or prints it once.
 pub fn run(args: &TopArgs) -> ExitCode {
     let client = match key(args).and_then(|key| ApiClient::new(&args.url, &key, args.ca.as_deref())) {
         Ok(client) => client,
@@ -70,7 +70,7 @@ pub fn run(args: &TopArgs) -> ExitCode {
     };
     let once = args.once || !is_there();
     let done = runtime.block_on(async { if once { print(&client).await } else { show(&client).await } });
-    // A reading of keys may be under way.
+    // A read of keys may be in progress.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,7 +97,7 @@ fn key(args: &TopArgs) -> Result<String, String> {
     })
 }
 
-/// A question that is under way.
+/// A request in progress.
 type Pending<'a> = Option<Pin<Box<dyn Future<Output = (u64, Result<Value, Failure>)> + 'a>>>;
 
 /// Prints every view once.
@@ -107,7 +107,7 @@ async fn print(client: &ApiClient) -> Result<(), String> {
     loop {
         match take(client, &mut top, &mut pending) {
             Some(Output::Done) => break,
-            // A plain text has no user.
+            // With plain text output there is no user who could quit.
             Some(Output::Quit) | None => {}
             Some(Output::Fetch(_)) => continue,
         }
@@ -131,7 +131,7 @@ async fn print(client: &ApiClient) -> Result<(), String> {
     }
 }
 
-/// Shows the live view until the user leaves.
+/// Shows the live view until the user quits.
 async fn show(client: &ApiClient) -> Result<(), String> {
     let failed = |error: io::Error| format!("the terminal fails ({error}); --once needs none");
     let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
@@ -145,7 +145,7 @@ async fn show(client: &ApiClient) -> Result<(), String> {
             None => {}
         }
         screen.show(&top.screen(now())).map_err(failed)?;
-        // At least every second, because the time since a server was lost is shown.
+        // At least every second, because the time since the connection was lost is shown.
         let soon = now() + REDRAW_EVERY;
         let until = top.next_timeout().map_or(soon, |next| next.min(soon));
         let input = tokio::select! {
@@ -161,7 +161,7 @@ async fn show(client: &ApiClient) -> Result<(), String> {
     }
 }
 
-/// Takes an output; a question is begun, and the one before it given up.
+/// Handles an output; starts a request, and abandons the previous one.
 fn take<'a>(client: &'a ApiClient, top: &mut Top, pending: &mut Pending<'a>) -> Option<Output> {
     let output = top.poll_output();
     if let Some(Output::Fetch(fetch)) = &output {
@@ -171,7 +171,7 @@ fn take<'a>(client: &'a ApiClient, top: &mut Top, pending: &mut Pending<'a>) -> 
     output
 }
 
-/// Waits for the answer; for ever if nothing was asked.
+/// Waits for the response; never completes without a request.
 async fn next(pending: &mut Pending<'_>) -> (u64, Result<Value, Failure>) {
     match pending {
         Some(question) => {
@@ -183,5 +183,5 @@ async fn next(pending: &mut Pending<'_>) -> (u64, Result<Value, Failure>) {
     }
 }
 
-/// How often the screen is drawn although nothing comes.
+/// How often the screen is drawn without any input.
 const REDRAW_EVERY: std::time::Duration = std::time::Duration::from_secs(1);

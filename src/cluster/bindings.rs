@@ -1,5 +1,5 @@
-//! Shares the bindings of phones with the other nodes: what this node's switch registers is written to NATS, and what the
-//! others wrote is given to the switch, without the phones of nodes that are gone.
+//! Shares the bindings of phones with the other nodes: the bindings of this node's switch are written to NATS, and
+//! those of the other nodes are passed to the switch, without the phones of nodes that are down.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -27,13 +27,13 @@ use super::bucket_work::{BucketWork, stopped};
 use crate::driver::{Handle, Request};
 use crate::tls::NodeNames;
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct BindingTask {
     member: MemberHandle,
     switch: Handle,
     node: NodeId,
     edge: Edge,
-    /// Our listener for the other nodes, and its address.
+    /// This node's listener for the other nodes, and its address.
     listener: ListenerId,
     address: SocketAddr,
     machine: SharedBindings,
@@ -41,15 +41,15 @@ pub struct BindingTask {
     changed: BTreeMap<BindingKey, Change>,
     /// Extensions that the directory of the switch does not have yet.
     unknown: BTreeSet<BindingKey>,
-    /// The nodes whose phones are called, and where each takes SIP.
+    /// The nodes whose phones are called, and the SIP address of each.
     nodes: BTreeMap<NodeId, SocketAddr>,
     members: HashSet<IpAddr>,
-    /// Where TLS with the other nodes finds their names.
+    /// The names of the other nodes, which TLS with them uses.
     names: Option<NodeNames>,
     counters: Arc<BindingCounters>,
 }
 
-/// What has changed of an extension.
+/// The change of an extension.
 #[derive(Clone, Debug, Default)]
 struct Change {
     displaced: Vec<String>,
@@ -61,11 +61,11 @@ struct Change {
 pub struct BindingCounters {
     /// Entries written.
     pub written: AtomicU64,
-    /// Writes that another node was faster with.
+    /// Writes that conflicted with an earlier write of another node.
     pub conflicts: AtomicU64,
     /// Writes and reads without a result, which are repeated.
     pub failed: AtomicU64,
-    /// Extensions with a phone somewhere.
+    /// Extensions with a phone at any node.
     pub extensions: AtomicU64,
     /// Contacts of this node whose phones registered at another one.
     pub displaced: AtomicU64,
@@ -101,10 +101,10 @@ impl BindingTask {
         (task, counters)
     }
 
-    /// Runs until `stop` turns true. The entries of this node stay: they end with it, as the others see it leave.
+    /// Runs until `stop` turns true. The entries of this node remain: the others ignore them once they see it leave.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         tracing::info!(address = %self.address, "SIP of the other nodes is taken");
-        // What an earlier run of the task left unfinished is begun again.
+        // Work that an earlier run of the task left unfinished is repeated.
         let mut work = Work::default();
         let mut tick = interval(TICK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -168,7 +168,7 @@ impl BindingTask {
         self.member.now().wall
     }
 
-    /// Feeds the machine and carries out what it says.
+    /// Passes an input to the state machine and executes its outputs.
     fn feed(&mut self, work: &mut Work, input: Input) {
         self.machine.handle_input(self.now(), input);
         while let Some(output) = self.machine.poll_output() {
@@ -184,7 +184,7 @@ impl BindingTask {
                 (Output::Read(key), Some(store)) => {
                     work.operations.push(async move { store.read(key).await }.boxed());
                 }
-                // Everything is looked at again when the bucket is open.
+                // Everything is reconciled when the bucket is open.
                 (Output::Write(key, ..) | Output::Read(key), None) => {
                     self.machine.handle_input(self.now(), Input::Failed(key));
                 }
@@ -207,7 +207,7 @@ impl BindingTask {
         self.feed(work, result);
     }
 
-    /// What this node's switch has of an extension, as the others have to know it.
+    /// The contacts of an extension at this node's switch, in the form for the other nodes.
     fn own(&self, extension: NodeBindings) -> Input {
         let key = BindingKey { organisation: extension.organisation, extension: extension.extension };
         let contacts = extension.bindings.into_iter().map(|binding| SharedContact {
@@ -227,14 +227,14 @@ impl BindingTask {
         Input::Own(key, contacts.collect(), extension.bindings_max)
     }
 
-    /// Follows which nodes are there: the phones of one that is gone are not called, from this moment on.
+    /// Follows which nodes are up: the phones of a node that is down are no longer called.
     async fn follow_members(&mut self) {
         let view = self.member.view();
         let others = view.members.iter().filter(|member| !member.is_this);
         let addressed = others
             .filter_map(|member| Some((member.last.identity.node, member.state, member.last.identity.edge?)));
         let addressed: Vec<_> = addressed.collect();
-        // A node that is not known is called: this one is cut off from NATS, and the other may be there.
+        // Phones of a node in unknown state are called: this node is cut off from NATS, and the other one may be up.
         let is_called = |state| matches!(state, NodeState::Up | NodeState::Unknown);
         let called = addressed.iter().filter(|(_, state, _)| is_called(*state));
         let nodes: BTreeMap<_, _> = called.map(|(node, _, address)| (*node, *address)).collect();
@@ -256,19 +256,19 @@ impl BindingTask {
             });
             names.replace(named.collect());
         }
-        // One that is gone may be back before its heartbeat is.
+        // A node that is down may be back before its heartbeat arrives.
         let members: HashSet<_> = addressed.iter().map(|(_, _, address)| address.ip()).collect();
         if members != self.members && self.switch.send(Request::Members(members.clone())).await {
             self.members = members;
         }
     }
 
-    /// Gives the switch what has changed.
+    /// Passes the changes to the switch.
     async fn tell_switch(&mut self) {
         while !self.changed.is_empty() {
             let keys: Vec<BindingKey> = self.changed.keys().take(AT_ONCE).copied().collect();
             let batch: Vec<BindingsElsewhere> = keys.iter().map(|key| self.elsewhere(*key)).collect();
-            // A switch that is busy is told at the next tick.
+            // If the switch is busy, it is notified at the next tick.
             let Ok(unknown) = self.switch.ask(ReplaceElsewhere(batch)).await else { return };
             for key in keys {
                 self.changed.remove(&key);
@@ -290,7 +290,7 @@ impl BindingTask {
         }
     }
 
-    /// A phone of another node; `None` when the node is not there, or the contact cannot be read.
+    /// A phone of another node; `None` if the node is down, or the contact cannot be parsed.
     fn remote(&self, contact: &SharedContact) -> Option<RemoteBinding> {
         let address = self.nodes.get(&contact.node)?;
         let protocol = PROTOCOLS.into_iter().find(|protocol| protocol.as_str() == contact.transport)?;
@@ -336,11 +336,11 @@ impl BindingCounters {
 }
 
 const PROTOCOLS: [Protocol; 5] = [Protocol::Udp, Protocol::Tcp, Protocol::Tls, Protocol::Ws, Protocol::Wss];
-/// How often the switch is asked and told.
+/// How often the switch is queried and notified.
 const TICK_EVERY: Duration = Duration::from_millis(50);
 /// Failures are repeated once a second.
 const RETRY_TICKS: u32 = 20;
 /// Entries without phones are forgotten twice a minute.
 const SWEEP_TICKS: u32 = 600;
-/// Extensions of one question to the switch: each is short work for the task that serves SIP.
+/// Extensions in one request to the switch: each is a short piece of work for the task that handles SIP.
 const AT_ONCE: usize = 200;

@@ -1,4 +1,4 @@
-//! What a task has under way with a bucket of NATS: its opening, its reader, and requests whose results are not known yet.
+//! A task's work in progress with a bucket of NATS: opening it, its reader, and requests without a result so far.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -12,7 +12,7 @@ pub(super) struct BucketWork<B, I> {
     pub(super) bucket: Option<B>,
     pub(super) opening: Option<BoxFuture<'static, Result<B, String>>>,
     pub(super) operations: FuturesUnordered<BoxFuture<'static, I>>,
-    /// Operations in a row without a result.
+    /// Consecutive operations without a result.
     failures: u32,
 }
 
@@ -23,7 +23,7 @@ impl<B, I> Default for BucketWork<B, I> {
 }
 
 impl<B, I> BucketWork<B, I> {
-    /// Begins to open the bucket, unless it is open, is being opened, or NATS does not answer.
+    /// Starts to open the bucket, unless it is open, is being opened, or NATS does not answer.
     pub(super) fn open<F>(&mut self, member: &MemberHandle, open: impl FnOnce(Connection) -> F)
     where
         F: Future<Output = Result<B, String>> + Send + 'static,
@@ -33,13 +33,14 @@ impl<B, I> BucketWork<B, I> {
         }
     }
 
-    /// Takes the bucket that was opened. Requests of the one before have no result any more.
+    /// Stores the opened bucket. Requests to the previous one can no longer have a result.
     pub(super) fn opened(&mut self, bucket: Result<B, String>) {
         (self.opening, self.bucket) = (None, bucket.ok());
         self.operations = FuturesUnordered::new();
     }
 
-    /// Counts a result. The servers may have lost the bucket with their memory: after failures in a row it is opened again.
+    /// Counts a result. The servers may have lost the bucket when they lost their memory: after consecutive failures
+    /// it is opened again.
     pub(super) fn note(&mut self, has_failed: bool) {
         self.failures = if has_failed { self.failures + 1 } else { 0 };
         if self.failures >= FAILURES_MAX {
@@ -48,11 +49,11 @@ impl<B, I> BucketWork<B, I> {
     }
 }
 
-/// Waits until the engine stops, and keeps nothing of the channel.
+/// Waits until the engine stops; the borrow of the channel is released.
 pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // An error means that the sender was dropped, which stops the task too.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Failures in a row after which the bucket is opened again.
+/// Consecutive failures after which the bucket is opened again.
 const FAILURES_MAX: u32 = 3;

@@ -1,4 +1,4 @@
-//! Writes the entries of this node's answered calls to NATS, so that another node can record them when this one dies.
+//! Writes the entries of this node's answered calls to NATS, so that another node can record them if this one dies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use crate::cdr::segment;
 pub(super) struct CallEntry {
     /// The version of the format: [`CallEntry::FORMAT`].
     pub(super) v: u32,
-    /// The run of the node that carries the call.
+    /// The run of the node that has the call.
     pub(super) run: RunId,
     /// The record, as the journal writes it; without an end while the call is up.
     record: serde_json::Value,
@@ -57,7 +57,7 @@ impl CallEntry {
     }
 }
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct CopyWriter {
     member: MemberHandle,
     node: NodeId,
@@ -70,20 +70,20 @@ pub struct CopyWriter {
 /// The counters of the entries of calls.
 #[derive(Debug, Default)]
 pub struct CopyCounters {
-    /// Operations that NATS carried out.
+    /// Operations that NATS executed.
     pub done: AtomicU64,
     /// Operations that failed, and are repeated.
     pub failed: AtomicU64,
     /// Calls with an entry.
     pub calls: AtomicU64,
-    /// Facts that found the queue or the table full.
+    /// Copies that were dropped because the queue or the table was full.
     pub dropped: Arc<AtomicU64>,
 }
 
 type Work = FuturesUnordered<BoxFuture<'static, (CallId, Result<Option<u64>, String>)>>;
 
 impl CopyWriter {
-    /// Writes what is received for this run of the node.
+    /// Writes the received copies for this run of the node.
     pub fn new(
         member: MemberHandle,
         (node, run): (NodeId, RunId),
@@ -102,9 +102,9 @@ impl CopyWriter {
         (writer, counters)
     }
 
-    /// Runs until the journal and the writer of records are gone, or `stop` is true and nothing is left to do.
+    /// Runs until the journal and the writer of records have ended, or `stop` is true and no work remains.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task left unfinished is begun again.
+        // Work that an earlier run of the task left unfinished is repeated.
         self.copies.begin_again();
         let (mut work, mut bucket, mut was_linked) = (Work::new(), None, false);
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -126,7 +126,7 @@ impl CopyWriter {
                 },
                 Some((call, result)) = work.next() => {
                     if !self.note(call, result) {
-                        // It is opened again at the next look, which is the pause before the repetition.
+                        // It is opened again at the next check, which provides the pause before the repetition.
                         bucket = None;
                     }
                 }
@@ -134,7 +134,7 @@ impl CopyWriter {
                 _ = look.tick() => {
                     let is_linked = self.member.view().is_linked;
                     if is_linked && !was_linked && bucket.is_some() {
-                        // NATS may have lost its memory meanwhile.
+                        // NATS may have lost its memory in the meantime.
                         self.copies.write_again();
                     }
                     was_linked = is_linked;
@@ -177,7 +177,7 @@ impl CopyWriter {
         }
     }
 
-    /// Takes a result; returns whether it is a success.
+    /// Handles a result; returns whether it is a success.
     fn note(&mut self, call: CallId, result: Result<Option<u64>, String>) -> bool {
         match result {
             Ok(revision) => {
@@ -194,12 +194,13 @@ impl CopyWriter {
         }
     }
 
-    /// The records of the last calls are being stored; their entries go before the node does. What is left is in the journal.
+    /// The records of the last calls are being stored; their entries are removed before the node stops. The rest is
+    /// in the journal.
     async fn finish(&mut self, work: &mut Work, bucket: Option<CallBucket>) {
         let Some(bucket) = bucket else { return };
         let last = async {
             loop {
-                // Nothing waits any more for others to be grouped with.
+                // No operation waits to be grouped with others any longer.
                 self.copies.tick();
                 self.copies.tick();
                 while let Some(operation) = self.copies.poll_operation() {
@@ -244,11 +245,11 @@ impl CopyCounters {
     }
 }
 
-/// How often the connection is looked at, and how long a failure waits.
+/// How often the connection is checked, and the pause after a failure.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often ends and removals are sent: an end waits for one to two of them.
+/// How often ends and removals are sent: an end waits for one to two of these intervals.
 const GROUP_EVERY: Duration = Duration::from_millis(250);
-/// How long the last entries may take at the end.
+/// How long the last entries may take when the task ends.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Notifies the other nodes of what this one commits to the directory and to credentials, and wakes those who follow that here
-//! when another node has committed it. Nothing depends on it: every node polls, too.
+//! Notifies the other nodes of commits to the directory and to credentials, and wakes this node's followers when
+//! another node has committed one. This is only an optimisation: every node polls, too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::bucket_work::stopped;
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct ChangeTask {
     member: MemberHandle,
     store: Store,
@@ -33,7 +33,7 @@ pub struct ChangeCounters {
 }
 
 impl ChangeTask {
-    /// Notifies the other nodes of what `node` commits to `store`.
+    /// Notifies the other nodes of the commits of `node` to `store`.
     pub fn new(member: MemberHandle, store: Store, node: NodeId) -> (Self, Arc<ChangeCounters>) {
         let counters = Arc::new(ChangeCounters::default());
         (ChangeTask { member, store, node, counters: Arc::clone(&counters) }, counters)
@@ -114,5 +114,5 @@ impl ChangeCounters {
 
 /// Changes within this time are sent in one message.
 const SENDS_EVERY: Duration = Duration::from_millis(20);
-/// How long after a failure it is tried again to listen.
+/// The pause after a failure before listening is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
-//! Credit that several nodes use: this node reserves in the database what its calls need, so that no organisation spends its
-//! credit once at every node. The ledger of the switch (`sidetone_switch::rating`) computes what is needed.
+//! Credit that several nodes use: this node reserves in the database the amount that its calls need, so that no
+//! organisation can spend its credit once at every node. The ledger of the switch (`sidetone_switch::rating`)
+//! computes the amount.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::bucket_work::stopped;
 use crate::driver::Handle;
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct CreditTask {
     member: MemberHandle,
     store: Store,
@@ -31,7 +32,7 @@ pub struct CreditTask {
     node: NodeId,
     /// How long the reserve of a silent node counts: as long as the longest call.
     longest: Duration,
-    /// Whether what an earlier run of the node had reserved is given back.
+    /// Whether the reserves of an earlier run of the node were released.
     is_released: bool,
     asked: HashMap<OrganisationId, Asked>,
     counters: Arc<CreditCounters>,
@@ -45,7 +46,7 @@ struct Asked {
     has_failed: bool,
 }
 
-/// Requests to the database: one that takes long delays no other organisation.
+/// Requests to the database in progress: a slow one does not delay other organisations.
 type UnderWay = FuturesUnordered<BoxFuture<'static, CreditReserved>>;
 
 /// The counters of reserves.
@@ -57,7 +58,7 @@ pub struct CreditCounters {
 }
 
 impl CreditTask {
-    /// Reserves credit for the calls of this switch, none of which lasts longer than `longest`.
+    /// Reserves credit for the calls of this switch; no call lasts longer than `longest`.
     pub fn new(
         member: MemberHandle,
         (store, switch, node): (Store, Handle, NodeId),
@@ -77,9 +78,9 @@ impl CreditTask {
         (task, counters)
     }
 
-    /// Runs until `stop` turns true. What is reserved then is given back when the node starts again.
+    /// Runs until `stop` turns true. The remaining reserves are released when the node starts again.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task had under way has no answer any more.
+        // Requests of an earlier run of the task can no longer be answered.
         self.asked.clear();
         let mut under_way = UnderWay::new();
         let mut tick = interval(TICK_EVERY);
@@ -91,7 +92,7 @@ impl CreditTask {
                 _ = tick.tick() => self.look(&mut under_way).await,
             }
         }
-        // The last calls may still be on their way into the database, and take their charge out of it.
+        // The last calls may not be stored in the database yet; storing them takes their charge out of the reserve.
     }
 
     async fn look(&mut self, under_way: &mut UnderWay) {
@@ -99,13 +100,13 @@ impl CreditTask {
             let released = timeout(STATEMENT_MAX, self.store.release_credit(self.node)).await;
             self.is_released = matches!(released, Ok(Ok(())));
         }
-        // A switch that is busy is asked at the next tick.
+        // If the switch is busy, it is queried at the next tick.
         let Ok(needs) = self.switch.ask(CreditNeeds).await else { return };
         let now = self.member.now().instant;
         self.asked.retain(|organisation, asked| {
             asked.is_under_way || needs.iter().any(|need| need.organisation == *organisation)
         });
-        // The rest of them is due at the next tick too.
+        // The rest is due at the next tick too.
         let room = UNDER_WAY_MAX.saturating_sub(under_way.len());
         let due: Vec<CreditNeed> =
             needs.into_iter().filter(|need| self.is_due(now, need)).take(room).collect();
@@ -120,11 +121,11 @@ impl CreditTask {
         if let Some(asked) = self.asked.get_mut(&reserved.organisation) {
             (asked.is_under_way, asked.has_failed) = (false, reserved.reserved.is_none());
         }
-        // A switch that is busy has calls that wait, and is asked for them again.
+        // If the switch is busy, its waiting calls remain, and it is queried for them again.
         let _ = self.switch.ask(ReserveCredit(vec![reserved])).await;
     }
 
-    /// Whether to ask the database for an organisation now.
+    /// Whether to query the database for an organisation now.
     fn is_due(&self, now: Instant, need: &CreditNeed) -> bool {
         let Some(asked) = self.asked.get(&need.organisation) else { return true };
         let Asked { at, is_under_way, has_failed } = *asked;
@@ -133,7 +134,7 @@ impl CreditTask {
             return false;
         }
         if need.is_urgent || need.reserved < need.low {
-            // There was no more, or no answer: it is tried again, but not at every tick.
+            // There was no more credit, or no answer: it is tried again, but not at every tick.
             return since >= AGAIN_AFTER || !(need.is_all || has_failed);
         }
         since >= REFRESH_EVERY || (need.has_surplus && since >= RETURN_AFTER)
@@ -142,7 +143,8 @@ impl CreditTask {
     fn reserve(&self, need: &CreditNeed) -> BoxFuture<'static, CreditReserved> {
         let (organisation, node, longest) = (need.organisation, self.node, self.longest);
         let (store, counters) = (self.store.clone(), Arc::clone(&self.counters));
-        // A fifth more, so that new calls rarely wait. Never less than the ledger uses: it gives up what it does not need.
+        // A fifth more, so that new calls rarely wait. Never less than the current reserve: the ledger itself returns
+        // the part that it does not need.
         let want = need.need.scaled().saturating_add(need.need.scaled() / 5);
         let want = Amount::from_scaled(want).max(need.reserved);
         let wall = self.member.now().wall;
@@ -154,7 +156,7 @@ impl CreditTask {
                     let counter = if is_all { &counters.short } else { &counters.reserved };
                     (counter, Some((reserved.amount, reserved.used)), is_all)
                 }
-                // The organisation is gone, or the database does not answer: live calls use what is reserved.
+                // The organisation was deleted, or the database does not answer: live calls use the existing reserve.
                 Ok(Ok(None)) => (&counters.failed, None, true),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "no credit could be reserved");
@@ -183,16 +185,16 @@ impl CreditCounters {
     }
 }
 
-/// How often the switch is asked: a call that waits for credit waits half of it on average.
+/// How often the switch is queried: a call that waits for credit waits half of it on average.
 const TICK_EVERY: Duration = Duration::from_millis(50);
 /// How long the database may take: callers wait for it.
 const STATEMENT_MAX: Duration = Duration::from_secs(1);
-/// When more is asked for after there was no more.
+/// When more credit is requested again after there was no more.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// When what is not needed is given back.
+/// When unneeded credit is released.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
-/// How often a reserve is renewed that has not changed.
+/// How often an unchanged reserve is renewed.
 const REFRESH_EVERY: Duration = Duration::from_secs(60);
-/// Requests to the database at a time; the pool of its connections bounds how many it carries out at once.
+/// Simultaneous requests to the database; the pool of its connections limits how many run in parallel.
 const UNDER_WAY_MAX: usize = 64;
 const LONGEST_MARGIN: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! What this node carries now, for its heartbeats.
+//! The current load of this node, for its heartbeats.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::driver::Handle;
 use crate::load::Load;
 use crate::process;
 
-/// Reads the figures; clones share the parts and measure processor time on their own.
+/// Reads the figures; clones share the sources and measure processor time separately.
 #[derive(Clone)]
 pub struct FigureSource {
     switch: Handle,
@@ -29,7 +29,7 @@ struct Cpu {
 }
 
 impl FigureSource {
-    /// The figures of these parts.
+    /// The figures of these sources.
     pub fn new(switch: Handle, load: Arc<Load>, draining: Arc<AtomicBool>) -> Self {
         let cpu = Cpu { at: instant(), used_us: process::cpu_us(), percent: 0 };
         FigureSource { switch, load, draining, cpu }
@@ -51,7 +51,7 @@ impl FigureSource {
 }
 
 impl Cpu {
-    /// Takes a reading; one within a second of the last keeps its figure.
+    /// Processes a reading; one within a second of the last keeps the last figure.
     fn measure(&mut self, now: Instant, used_us: u64, processors: u32) {
         let length = now.saturating_duration_since(self.at);
         if length < WINDOW_MIN {
@@ -69,7 +69,7 @@ fn processors() -> u32 {
     u32::try_from(processors).unwrap_or(u32::MAX)
 }
 
-/// Shorter windows say little about the load.
+/// Shorter windows do not represent the load well.
 const WINDOW_MIN: Duration = Duration::from_millis(900);
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Recordings and traces of other nodes, read from them in pieces over NATS.
 //!
-//! Who may read a file was decided by the node that asks, which reads the record from the database; the names come from there.
+//! The requesting node decides who may read a file: it reads the record from the database, and takes the file names
+//! from there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,33 +25,33 @@ use crate::own_files::OwnFiles;
 #[derive(Clone, Debug)]
 pub struct ClusterFiles(pub MemberHandle);
 
-/// A question about a file: a line of JSON. Unknown fields are ignored.
+/// A request about a file: a line of JSON. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 enum Question {
-    /// Its length and its last change.
+    /// Returns its length and its last change.
     Stat { place: FilePlace },
-    /// A piece of it.
+    /// Returns a piece of it.
     Read { place: FilePlace, at: u64, len: usize },
-    /// Delete it.
+    /// Deletes it.
     Remove { place: FilePlace },
 }
 
-/// The answer: a line of JSON, and the piece after it.
+/// The response: a line of JSON, and the piece after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 enum Reply {
     /// Its length and its last change.
     File { bytes: u64, modified_at: Timestamp },
-    /// The piece that follows, or the file that is deleted.
+    /// The piece follows, or the file was deleted.
     Done,
     /// The node does not have it.
     Missing,
-    /// Its disk fails, or it does not know the question.
+    /// Its disk fails, or it does not support the request.
     Failed,
 }
 
-/// A file of another node, as it was when it was opened.
+/// A file of another node, in its state when it was opened.
 struct FarFile {
     files: ClusterFiles,
     node: NodeId,
@@ -60,7 +61,7 @@ struct FarFile {
 }
 
 impl ClusterFiles {
-    /// Whether a node may answer.
+    /// Whether a node can be expected to answer.
     fn may_answer(&self, node: NodeId) -> bool {
         let view = self.0.view();
         let is_there = |state| matches!(state, NodeState::Unknown | NodeState::Up);
@@ -142,7 +143,7 @@ impl OpenFile for FarFile {
     }
 }
 
-/// Answers the questions of other nodes about the files of this one.
+/// Answers the requests of other nodes about the files of this one.
 pub fn answering_files(files: OwnFiles) -> Answering {
     let files = Arc::new(files);
     Arc::new(move |question: Bytes| {
@@ -150,7 +151,7 @@ pub fn answering_files(files: OwnFiles) -> Answering {
         async move {
             let answered = match decode::<Question>(&question) {
                 Some((question, _)) => answer(&files, question).await,
-                // A later version asks what this one does not know.
+                // A later version may send requests that this one does not support.
                 None => Ok((Reply::Failed, Vec::new())),
             };
             let (reply, piece) = answered.unwrap_or_else(|problem| {
@@ -181,6 +182,6 @@ async fn answer(files: &OwnFiles, question: Question) -> Result<(Reply, Vec<u8>)
 
 /// How long each piece may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
-/// Fits a message of NATS, which carries 1 MiB by default.
+/// Fits into a NATS message, whose default limit is 1 MiB.
 const PIECE_BYTES_MAX: usize = 512 * 1024;
 const RETRY_AFTER_S: u64 = 1;

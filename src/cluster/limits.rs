@@ -1,5 +1,5 @@
-//! Limits that the nodes keep together: this node asks the homes of its limits, and answers for those whose home it is.
-//! `sidetone_cluster::limits` decides; this task carries its messages, and follows the clock.
+//! Limits that the nodes enforce together: this node queries the homes of its limits, and answers for the limits
+//! whose home it is. `sidetone_cluster::limits` decides; this task transports its messages and provides the time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use super::bucket_work::stopped;
 use super::trunk_homes::TrunkHomeNotices;
 use crate::driver::Handle;
 
-/// The limits as this node knows them.
+/// The state of the limits at this node.
 pub struct SharedLimits {
     member: MemberHandle,
     node: NodeId,
     slots: Mutex<Slots>,
     windows: Mutex<RateWindows>,
-    /// Homes that have not answered, and when they are asked again.
+    /// Homes that have not answered, and when they are queried again.
     silent: Mutex<HashMap<NodeId, Instant>>,
-    /// A question of another node has led to a decision here.
+    /// Notified when a request of another node has led to a decision here.
     decided: Notify,
     counters: LimitCounters,
 }
@@ -53,21 +53,22 @@ struct LimitCounters {
     by_share: AtomicU64,
 }
 
-/// The task, before it runs. It notifies the switch of changed members, too: they decide which node registers with a trunk.
+/// The task, not started yet. It also notifies the switch of changed members: they decide which node registers with a
+/// trunk.
 pub struct LimitTask {
     shared: Arc<SharedLimits>,
     store: Store,
     switch: Handle,
-    /// The view that the machine has.
+    /// The view that the state machine has.
     view: Option<Arc<View>>,
-    /// Which nodes that are gone may live, so that their calls stay counted.
+    /// Which nodes that are down may still live, so that their calls stay counted.
     signs: SignsOfLife,
     /// Decisions that the switch has not received yet.
     decisions: Vec<OutboundDecision>,
     homes: TrunkHomeNotices,
 }
 
-/// The beats of nodes; `None` for one that was not read.
+/// The heartbeat counters of nodes; `None` for one that was not read.
 type Beats = Vec<(NodeId, Option<i64>)>;
 type UnderWay = FuturesUnordered<BoxFuture<'static, (AskId, Option<Reply>)>>;
 
@@ -127,7 +128,7 @@ impl SharedLimits {
         share
     }
 
-    /// Asks another node; `None` without an answer in time.
+    /// Queries another node; `None` without an answer in time.
     async fn ask(&self, node: NodeId, question: &Question, deadline: Duration) -> Option<Reply> {
         let reply = ask(self.member.connection(), node, question, deadline).await;
         let counter = match reply {
@@ -138,7 +139,7 @@ impl SharedLimits {
         reply
     }
 
-    /// Answers a question of another node.
+    /// Answers a request of another node.
     fn answer(&self, question: &[u8]) -> Reply {
         let now = self.member.now().instant;
         match serde_json::from_slice(question) {
@@ -150,7 +151,7 @@ impl SharedLimits {
                 self.decided.notify_one();
                 reply
             }
-            // A later version asks what this one does not know.
+            // A later version may send requests that this one does not support.
             Err(_) => Reply::Unready,
         }
     }
@@ -177,7 +178,7 @@ impl SharedLimits {
 }
 
 impl LimitTask {
-    /// Keeps the limits of outbound calls of this switch, for a run of a node.
+    /// Enforces the limits of outbound calls of this switch, for a run of a node.
     pub fn new(
         member: MemberHandle,
         (store, switch): (Store, Handle),
@@ -195,7 +196,8 @@ impl LimitTask {
 
     /// Runs until `stop` turns true.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task had under way has no answer any more; the machine asks again with a new view.
+        // Requests of an earlier run of the task can no longer be answered; the state machine sends them again with a
+        // new view.
         let mut under_way = UnderWay::new();
         let mut reading: Option<BoxFuture<'static, Beats>> = None;
         self.view = None;
@@ -233,7 +235,7 @@ impl LimitTask {
             self.view = Some(view);
             self.take_members();
         }
-        // A switch that is busy is asked at the next tick.
+        // If the switch is busy, it is queried at the next tick.
         let Ok(needs) = self.switch.ask(TakeOutboundNeeds).await else { return };
         self.feed(Input::Needs(needs.into_iter().map(needs_of).collect()));
     }
@@ -246,7 +248,7 @@ impl LimitTask {
         }
     }
 
-    /// The members have changed, or what is known of those that are gone.
+    /// Processes a change of the members, or of which absent nodes may live.
     fn take_members(&self) {
         let members = self.view.as_ref().and_then(|view| members_of(view, self.shared.node));
         let members = members.map(|members| members.with_absent(self.signs.may_live()));
@@ -275,7 +277,7 @@ impl LimitTask {
                 }
             }
         }
-        // A switch that is busy is notified in the next turn.
+        // If the switch is busy, it is notified in the next iteration.
         if !self.decisions.is_empty() && self.switch.ask(DecideOutbound(self.decisions.clone())).await.is_ok()
         {
             self.decisions.clear();
@@ -283,17 +285,17 @@ impl LimitTask {
     }
 }
 
-/// Answers the questions of other nodes about limits.
+/// Answers the requests of other nodes about limits.
 pub fn answering_limits(shared: Arc<SharedLimits>) -> Answering {
     Arc::new(move |question: Bytes| {
         let reply = shared.answer(&question);
-        // Replies consist of numbers, which JSON can always express.
+        // Replies consist of numbers, which JSON can always represent.
         let reply = serde_json::to_vec(&reply).unwrap_or_default();
         async move { reply }.boxed()
     })
 }
 
-/// Reads the beats of nodes that are gone.
+/// Reads the heartbeat counters of nodes that are down.
 async fn read_beats(store: Store, nodes: Vec<NodeId>) -> Beats {
     let mut beats = Vec::new();
     for node in nodes {
@@ -309,7 +311,7 @@ async fn ask(
     question: &Question,
     deadline: Duration,
 ) -> Option<Reply> {
-    // Questions consist of numbers and ids, which JSON can always express.
+    // Requests consist of numbers and ids, which JSON can always represent.
     let question = serde_json::to_vec(question).unwrap_or_default();
     match connection.ask_about(Topic::Limits, node, question, deadline).await {
         Ok(reply) => serde_json::from_slice(&reply).ok(),
@@ -320,7 +322,7 @@ async fn ask(
     }
 }
 
-/// The members that are up as a node sees them; `None` while it is cut off.
+/// The members that are up in a node's view; `None` while it is cut off.
 fn members_of(view: &View, node: NodeId) -> Option<Members> {
     let up = view.members.iter().filter(|member| member.is_this || member.state == NodeState::Up);
     let up = up.map(|member| &member.last.identity);
@@ -330,7 +332,8 @@ fn members_of(view: &View, node: NodeId) -> Option<Members> {
     (view.is_linked && has_this).then(|| Members::new(up, known))
 }
 
-/// The nodes that share a limit: those that are gone are counted for as long as they are shown, because they may be cut off.
+/// The number of nodes that share a limit: nodes that are down count for as long as they are listed, because they may
+/// only be cut off.
 fn known(view: &View) -> u32 {
     let known = view.members.iter().filter(|member| member.state != NodeState::Left).count();
     u32::try_from(known).unwrap_or(u32::MAX).max(1)
@@ -341,13 +344,13 @@ fn needs_of(needs: OutboundNeeds) -> Needs {
     Needs { organisation, limit, up, waiting, ticket }
 }
 
-/// How long a question about an outbound call may take: the caller waits for it.
+/// How long a request about an outbound call may take: the caller waits for it.
 const ASK_MAX: Duration = Duration::from_millis(250);
-/// How long a question about a request may take.
+/// How long a request about an API request may take.
 const RATE_MAX: Duration = Duration::from_millis(100);
-/// How long a home that has not answered is not asked about requests.
+/// How long a home that has not answered is not queried about requests.
 const SILENT_FOR: Duration = Duration::from_secs(1);
-/// How long the beat of a node may take to be read.
+/// How long reading the heartbeat counter of a node may take.
 const BEAT_MAX: Duration = Duration::from_secs(2);
-/// How often the switch is asked: an outbound call waits half of it on average.
+/// How often the switch is queried: an outbound call waits half of it on average.
 const TICK_EVERY: Duration = Duration::from_millis(20);

@@ -1,8 +1,8 @@
 //! Records the calls of nodes that died: each answered call gets its `CRASH` record from another node, exactly once.
 //!
-//! The entries in NATS have the records; the primary key of the call log decides between two nodes that store at the same
-//! time, and between a node and the journal of the dead one, whose record is kept if it came first. A node that is cut off
-//! from NATS alone is not dead: it counts up its beat in the database, and its calls are left alone.
+//! The records are in the entries in NATS. If two nodes store at the same time, or a node and the journal of the dead
+//! one, the primary key of the call log decides: the first record is kept. A node that is only cut off from NATS is
+//! not dead: it increments its heartbeat counter in the database, and its calls are not recorded by others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::call_copies::CallEntry;
 use crate::cdr::journal::end_by_crash;
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct LostCalls {
     member: MemberHandle,
     store: Store,
@@ -41,11 +41,11 @@ pub struct LostCallCounters {
     pub failed: AtomicU64,
 }
 
-/// What became of the calls of a run.
+/// The result for the calls of a run.
 enum Outcome {
-    /// The node lives: it counts up its beat.
+    /// The node is alive: it increments its heartbeat counter.
     Alive,
-    /// They are recorded: so many entries, so many of them new in the call log.
+    /// The calls are recorded: the number of entries, and how many of them are new in the call log.
     Recorded(usize, usize),
 }
 
@@ -75,7 +75,8 @@ impl LostCalls {
             }
             if last_beat.is_none_or(|last| last.elapsed() >= self.beat_every()) {
                 last_beat = Some(Instant::now());
-                // Without a database there is no sign of life in it; a node that lost both counts as dead.
+                // Without a database there is no sign of life in it; a node that lost both NATS and the database
+                // counts as dead.
                 let _ = timeout(STATEMENT_MAX, self.store.beat(self.node)).await;
             }
             let orphans = self.orphans.observe(self.member.now().instant, &self.member.view());
@@ -88,8 +89,8 @@ impl LostCalls {
         }
     }
 
-    /// Three beats within the time in which a sign of life is waited for. A node that is cut off from NATS counts faster, so that
-    /// its calls stay counted at the others ([`sidetone_cluster::signs`]).
+    /// Three heartbeats within the time in which a sign of life is awaited. A node that is cut off from NATS counts
+    /// faster, so that its calls stay counted at the others ([`sidetone_cluster::signs`]).
     fn beat_every(&self) -> Duration {
         let every = self.witness_time() / 3;
         if self.member.view().is_linked { every } else { every.min(CUT_OFF_BEAT) }
@@ -104,9 +105,10 @@ impl LostCalls {
             Ok(Outcome::Recorded(0, _)) => {}
             Ok(Outcome::Recorded(entries, new)) => {
                 if !self.is_restarted(orphan) {
-                    // Its calls are charged. Without an answer of the database its reserve runs out.
+                    // Its calls are charged. If the database does not answer, its reserve expires.
                     let _ = timeout(STATEMENT_MAX, self.store.release_credit(orphan.node)).await;
-                    // The rooms that it had are over. Without an answer they are closed as those of any silent node.
+                    // Its rooms have ended. If the database does not answer, they are closed like those of any silent
+                    // node.
                     let _ = timeout(STORE_MAX, self.store.close_sessions(Orphaned::Of(orphan.node))).await;
                 }
                 self.counters.recorded.fetch_add(new as u64, Ordering::Relaxed);
@@ -141,7 +143,7 @@ impl LostCalls {
         let entries = bucket.of_node(orphan.node).await?;
         let mut found: Vec<(StoredCall, Cdr)> = Vec::new();
         for entry in entries {
-            // A later version, or another run, which is not this orphan.
+            // An entry of a later version, or of another run, which is not this orphan.
             let Some((head, cdr)) = CallEntry::read(&entry.value) else { continue };
             if head.run == orphan.run {
                 found.push((entry, cdr));
@@ -151,7 +153,7 @@ impl LostCalls {
             return Ok(Outcome::Recorded(0, 0));
         }
         if self.is_restarted(orphan) {
-            // Its journal has stored them by now; what it did not have is stored here.
+            // Its journal has stored its calls by now; missing ones are stored here.
         } else if self.counts(orphan.node).await? {
             return Ok(Outcome::Alive);
         }
@@ -167,13 +169,13 @@ impl LostCalls {
                 .new;
         }
         for (entry, _) in &found {
-            // Another node may have been faster; what stays is found to be recorded the next time.
+            // Another node may have been faster; a remaining entry is found to be recorded the next time.
             let _ = bucket.remove(entry.revision).await;
         }
         Ok(Outcome::Recorded(found.len(), new))
     }
 
-    /// Whether the node runs again.
+    /// Whether the node is running again.
     fn is_restarted(&self, orphan: &Orphan) -> bool {
         let view = self.member.view();
         view.members.iter().any(|member| {
@@ -182,7 +184,7 @@ impl LostCalls {
         })
     }
 
-    /// Whether a node counts up its beat in the database.
+    /// Whether a node increments its heartbeat counter in the database.
     async fn counts(&self, node: NodeId) -> Result<bool, String> {
         let read = async || {
             let beat = timeout(STATEMENT_MAX, self.store.beat_of(node)).await;
@@ -194,7 +196,7 @@ impl LostCalls {
     }
 }
 
-/// The record of a call at the end of its node: one that had ended keeps its end.
+/// The record of a call of a dead node: a call that had ended keeps its end.
 fn ended(cdr: Cdr, orphan: &Orphan, tariffs: &Tariffs) -> Cdr {
     if cdr.ended_at.is_some() {
         return cdr;
@@ -218,11 +220,11 @@ impl LostCallCounters {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often a node that is cut off counts up its beat.
+/// How often a node that is cut off increments its heartbeat counter.
 const CUT_OFF_BEAT: Duration = Duration::from_secs(1);
-/// A node of the next rank acts this part of the time later: 3 s at a minute.
+/// A node of the next rank acts later by this fraction of the time: 3 s for a minute.
 const RANKS: u32 = 20;
-/// A sign of life is waited for during this part of the time: 15 s at a minute.
+/// A sign of life is awaited for this fraction of the time: 15 s for a minute.
 const WITNESS_PARTS: u32 = 4;
 /// How long a statement may take.
 const STATEMENT_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The node joins its cluster: who it is, the check for a second process of its name, its task, its metrics.
+//! The node joins its cluster: its identity, the check for a second process with its name, its task, its metrics.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -32,9 +32,9 @@ use crate::driver::Handle;
 /// The connection of a node that has not joined yet.
 pub struct Joining {
     connection: Connection,
-    /// Where the journal and the writer of records send what other nodes need of calls.
+    /// The destination of the call copies that the journal and the writer of records send to other nodes.
     pub copies: CallCopies,
-    /// What receives it, and the number of copies that found it full.
+    /// The receiver of the copies, and the number of copies that were dropped because the queue was full.
     pub received: (mpsc::Receiver<CallCopy>, Arc<AtomicU64>),
 }
 
@@ -44,7 +44,7 @@ pub enum ClusterStart {
     /// NATS cannot be used.
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    /// Another process has the name.
+    /// Another process uses the name.
     #[error(
         "[node] name \"{0}\": another process of the cluster runs under this name; give each node its own name, or stop \
          the other process"
@@ -55,16 +55,16 @@ pub enum ClusterStart {
 /// A node that has joined; clones share it.
 #[derive(Clone)]
 pub struct ClusterMember {
-    /// What other parts read of it.
+    /// The state that other parts read.
     pub handle: MemberHandle,
     /// The counters of its other tasks.
     pub counters: ClusterCounters,
 }
 
-/// The counters of the tasks beside that of the member.
+/// The counters of the tasks besides the member's own.
 #[derive(Clone)]
 pub struct ClusterCounters {
-    /// What nodes tell each other of the directory and of credentials.
+    /// Notifications between nodes about the directory and credentials.
     pub changes: Arc<ChangeCounters>,
     /// The entries of this node's calls.
     pub copies: Arc<CopyCounters>,
@@ -80,13 +80,13 @@ pub struct ClusterCounters {
     pub bindings: Option<(Arc<BindingCounters>, Handle)>,
     /// The owners of rooms; `None` without `[cluster] listen`.
     pub rooms: Option<Arc<RoomCounters>>,
-    /// The connections with other nodes; `None` where they use UDP.
+    /// The connections with other nodes; `None` if they use UDP.
     pub links: Option<NodeLinkSender>,
 }
 
 impl Joining {
-    /// Connects, and checks that no other process of the cluster runs under this node's id. Where NATS does not answer
-    /// the node starts nevertheless, and the check is made when it does.
+    /// Connects, and checks that no other process of the cluster runs under this node's id. If NATS does not answer,
+    /// the node starts anyway, and the check is made once it answers.
     ///
     /// # Errors
     /// The settings cannot be used, or there is such a process.
@@ -100,7 +100,7 @@ impl Joining {
     }
 }
 
-/// Who this node is to the others.
+/// The identity of this node towards the others.
 pub(crate) fn identity(
     config: &Config,
     node: NodeId,
@@ -125,8 +125,8 @@ pub(crate) fn identity(
     }
 }
 
-/// The address of a listener as others reach it: one that listens everywhere is named by the external address, or the
-/// first of the host.
+/// The address of a listener as others reach it. For a listener on all addresses this is the external address, or the
+/// first address of the host.
 fn reachable(listener: SocketAddr, external: Option<IpAddr>, own: &[IpAddr]) -> SocketAddr {
     if !listener.ip().is_unspecified() {
         return listener;
@@ -136,7 +136,7 @@ fn reachable(listener: SocketAddr, external: Option<IpAddr>, own: &[IpAddr]) -> 
     SocketAddr::new(ip.unwrap_or(listener.ip()), listener.port())
 }
 
-/// The member's task, which does not run yet, and what others read of it.
+/// The member's task, which is not started yet, and the handle that others use.
 pub fn start_member(
     joining: &Joining,
     identity: Identity,
@@ -152,7 +152,7 @@ pub fn start_member(
     )
 }
 
-/// One line for each change.
+/// Logs one line for each change.
 fn log(name: &str, notice: &Notice) {
     match notice {
         Notice::Changed(Output::Isolated(reason)) => tracing::warn!(
@@ -175,7 +175,7 @@ fn log(name: &str, notice: &Notice) {
         Notice::Changed(Output::Double(false)) => {
             tracing::info!(node.name = name, "the other process with the name of this node is gone");
         }
-        // The task carries these two out.
+        // The task executes these two.
         Notice::Changed(Output::Publish(_) | Output::Reopen) => {}
         Notice::Unreadable(key, reason) => {
             tracing::debug!(key, reason, "a heartbeat was ignored");
@@ -184,7 +184,7 @@ fn log(name: &str, notice: &Notice) {
 }
 
 impl ClusterMember {
-    /// Why the node must not take calls; empty when it may.
+    /// Why the node must not accept calls; empty if it may.
     pub fn unready(&self) -> Option<String> {
         self.handle.view().has_double.then(|| {
             "cluster: another process runs under the name of this node; give each node its own [node] name"
@@ -192,7 +192,7 @@ impl ClusterMember {
         })
     }
 
-    /// What fails without stopping the node.
+    /// Failures that do not stop the node.
     pub fn degraded(&self) -> Vec<String> {
         let view = self.handle.view();
         let isolated = (!view.is_linked)
@@ -252,7 +252,7 @@ impl ClusterMember {
         families
     }
 
-    /// What each node reports.
+    /// The figures that each node reports.
     fn of_nodes(&self, view: &View) -> [Family; 5] {
         let now = self.handle.now().instant;
         let mut up =
@@ -297,7 +297,7 @@ fn links(links: &NodeLinkSender) -> Family {
     .with([("result", "dropped")], counters.dropped)
 }
 
-/// How many nodes are in each state.
+/// The number of nodes in each state.
 fn states(view: &View) -> Family {
     let family =
         Family::gauge("sidetone_cluster_nodes", "Nodes of the cluster that this node knows, by state.");
@@ -307,7 +307,7 @@ fn states(view: &View) -> Family {
     })
 }
 
-/// Listeners that a heartbeat names.
+/// Listeners that a heartbeat lists.
 const LISTENERS_MAX: usize = 64;
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// A line of JSON, and the body.
 pub(super) fn encode(head: &impl Serialize, body: &[u8]) -> Vec<u8> {
-    // Heads consist of texts and numbers, which JSON can always express; JSON on one line has no line end.
+    // Heads consist of texts and numbers, which JSON can always represent; JSON on one line has no line end.
     let mut bytes = serde_json::to_vec(head).unwrap_or_default();
     bytes.push(b'\n');
     bytes.extend_from_slice(body);
     bytes
 }
 
-/// The head of a message and its body; `None` for one that cannot be read.
+/// The head of a message and its body; `None` if it cannot be parsed.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<(T, Vec<u8>)> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let (head, body) = bytes.split_at_checked(end)?;

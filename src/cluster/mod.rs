@@ -1,6 +1,6 @@
-//! This node as a member of a cluster, and what it shows of the others: `[cluster]`, docs/cluster.md.
+//! This node as a member of a cluster, and its view of the other nodes: `[cluster]`, docs/cluster.md.
 //!
-//! Without `[cluster]` the same port answers for this node alone.
+//! Without `[cluster]` the same port serves this node only.
 
 mod bindings;
 mod bucket_work;

@@ -1,4 +1,4 @@
-//! Requests about live things between the nodes: asked of the others, and answered for them.
+//! Requests about live calls and rooms between the nodes: sent to the others, and answered for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,12 @@ use super::limits::SharedLimits;
 use super::message::{decode, encode};
 use crate::driver::Handle;
 
-/// The other nodes of the cluster, and the limits that they keep together.
+/// The other nodes of the cluster, and the limits that they enforce together.
 #[derive(Clone)]
 pub struct ClusterPeers(pub MemberHandle, pub Arc<SharedLimits>);
 
-/// A question of another node: a line of JSON, and the body of a request after it. Unknown fields are ignored.
+/// A request of another node: a line of JSON, and after it the body of a client's request. Unknown fields are
+/// ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 enum Question {
@@ -44,31 +45,31 @@ enum Question {
     RoomOfCall { call: Uuid },
     /// The names of its live rooms.
     Rooms,
-    /// Whether the node takes a room that another one hands over.
+    /// Whether the node accepts a room that another one hands over.
     TakeRoom { state: RoomState },
-    /// Take no new calls, and stop when the last one has ended.
+    /// Accept no new calls, and stop when the last one has ended.
     Drain {
         /// Whether conference rooms stay with their calls.
         #[serde(default)]
         keep_rooms: bool,
     },
-    /// The answer to a request of a client.
+    /// The response to a client's request.
     Http { request: PeerRequest },
 }
 
-/// The answer: a line of JSON, and the body after it.
+/// The reply: a line of JSON, and the body after it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 enum Reply {
-    /// Whether the node has the thing.
+    /// Whether the node has the call or room.
     Has { has: bool },
     /// The names of live rooms.
     Rooms { rooms: Vec<String> },
-    /// Whether it takes the room.
+    /// Whether it accepts the room.
     Taken { taken: bool },
-    /// It drains; the number of its live calls.
+    /// It is draining; the number of its live calls.
     Draining { calls: u64 },
-    /// What a client gets.
+    /// The response for the client.
     Http { answer: PeerAnswer },
     /// The switch does not answer.
     Busy,
@@ -84,11 +85,11 @@ impl Question {
     }
 }
 
-/// A node that can be asked, and its name.
+/// A node that can be queried, and its name.
 type Peer = (NodeId, String);
 
 impl ClusterPeers {
-    /// The others that may answer, and the names of those that this node cannot ask because it is isolated.
+    /// The other nodes that may answer, and the names of those that this node cannot query because it is isolated.
     fn others(&self) -> (Vec<Peer>, Vec<String>) {
         let view = self.0.view();
         let others = view.members.iter().filter(|member| !member.is_this);
@@ -102,7 +103,7 @@ impl ClusterPeers {
         }
     }
 
-    /// Asks every other node; a node without an answer in time is missing.
+    /// Queries every other node; a node without an answer in time is missing.
     async fn ask_others(&self, question: &[u8]) -> (Vec<(NodeId, Reply, Vec<u8>)>, Vec<String>) {
         let (others, mut missing) = self.others();
         let asked = others.into_iter().map(|(node, name)| async move {
@@ -201,10 +202,10 @@ impl Peers for ClusterPeers {
     }
 }
 
-/// Asks a node to drain, for an operator; returns the number of its live calls.
+/// Requests that a node drains, for an operator; returns the number of its live calls.
 ///
 /// # Errors
-/// It does not answer, or its version does not know the question.
+/// It does not answer, or its version does not support the request.
 pub async fn ask_to_drain(connection: &Connection, node: NodeId, move_rooms: bool) -> Result<u64, String> {
     let question = encode(&Question::Drain { keep_rooms: !move_rooms }, &[]);
     let answer = connection.ask(node, question, DRAIN_MAX).await?;
@@ -214,7 +215,7 @@ pub async fn ask_to_drain(connection: &Connection, node: NodeId, move_rooms: boo
     }
 }
 
-/// Offers a room to a node; returns whether it takes the room. One of an earlier version does not.
+/// Offers a room to a node; returns whether it accepts the room. A node of an earlier version does not.
 pub(super) async fn ask_to_take(connection: &Connection, node: NodeId, state: RoomState) -> bool {
     let question = encode(&Question::TakeRoom { state }, &[]);
     let answer = connection.ask(node, question, TAKE_MAX).await;
@@ -234,11 +235,11 @@ pub(super) async fn live_rooms(switch: &Handle) -> Result<Vec<String>, Problem> 
 pub struct DrainRequest {
     /// Notified when it arrives.
     pub asked: Arc<Notify>,
-    /// Whether the node's conference rooms are to stay with their calls.
+    /// Whether the node's conference rooms stay with their calls.
     pub keep_rooms: Arc<AtomicBool>,
 }
 
-/// Answers the questions of other nodes; `drain` is notified when one asks this node to drain.
+/// Answers the requests of other nodes; `drain` is notified when one requests that this node drains.
 pub fn answering(switch: Handle, api: PeerService, drain: DrainRequest) -> Answering {
     Arc::new(move |question: Bytes| {
         let (switch, api, drain) = (switch.clone(), api.clone(), drain.clone());
@@ -250,7 +251,7 @@ pub fn answering(switch: Handle, api: PeerService, drain: DrainRequest) -> Answe
                     encode(&Reply::Draining { calls: switch.live_calls() as u64 }, &[])
                 }
                 Some((question, body)) => answer(&switch, &api, question, body).await,
-                // A later version asks what this one does not know.
+                // A later version may send requests that this one does not support.
                 None => encode(&Reply::Busy, &[]),
             }
         });
@@ -260,14 +261,14 @@ pub fn answering(switch: Handle, api: PeerService, drain: DrainRequest) -> Answe
 
 async fn answer(switch: &Handle, api: &PeerService, question: Question, body: Vec<u8>) -> Vec<u8> {
     let has = match question {
-        // It is answered before.
+        // This request was answered earlier.
         Question::Drain { .. } => return encode(&Reply::Busy, &[]),
         Question::Rooms => {
             let rooms = live_rooms(switch).await;
             return encode(&rooms.map_or(Reply::Busy, |rooms| Reply::Rooms { rooms }), &[]);
         }
         Question::TakeRoom { state } => {
-            // The room stays where it is when the switch does not answer.
+            // If the switch does not answer, the room stays where it is.
             let taken = switch.ask(ExpectRoom(state)).await.unwrap_or(false);
             return encode(&Reply::Taken { taken }, &[]);
         }
@@ -289,13 +290,14 @@ async fn answer(switch: &Handle, api: &PeerService, question: Question, body: Ve
     }
 }
 
-/// How long each node may take for its part of a list, or for saying what it has.
+/// How long each node may take for its part of a list, or for a lookup.
 const GATHER_MAX: Duration = Duration::from_millis(300);
-/// How long the owner of a live thing may take: its switch answers within two seconds, the database may be slow.
+/// How long the owner of a live call or room may take: its switch answers within two seconds, the database may be
+/// slow.
 const FORWARD_MAX: Duration = Duration::from_secs(10);
-/// How long a node may take to say that it drains.
+/// How long a node may take to confirm that it drains.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// How long a node may take to answer whether it takes a room. Controls of the room are refused meanwhile.
+/// How long a node may take to accept or refuse a room. Controls of the room are refused in the meantime.
 const TAKE_MAX: Duration = Duration::from_secs(1);
 const RETRY_AFTER_S: u64 = 1;
 const BUSY: u16 = 503;

@@ -1,5 +1,5 @@
-//! A node that drains offers its rooms to the others: to the one with the fewest rooms first, to another one when that does not
-//! take them.
+//! A draining node offers its rooms to the others: first to the one with the fewest rooms, and to another one if that
+//! refuses.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use sidetone_switch::queries::{HandOverRoom, KeepRoom};
 use super::peers::ask_to_take;
 use crate::driver::Handle;
 
-/// The offers that are under way, and when a room is offered again.
+/// The offers in progress, and when a room is offered again.
 #[derive(Default)]
 pub(super) struct RoomOffers {
     under_way: FuturesUnordered<BoxFuture<'static, Offered>>,
@@ -29,7 +29,7 @@ pub(super) struct RoomOffers {
 struct Attempt {
     /// How often the room was offered.
     count: usize,
-    /// When it may be offered again; `None` while an offer is under way.
+    /// When it may be offered again; `None` while an offer is in progress.
     again: Option<Instant>,
 }
 
@@ -37,11 +37,11 @@ struct Attempt {
 pub(super) struct Offered {
     room: RoomKey,
     at: Instant,
-    /// The node that takes the room.
+    /// The node that accepts the room.
     to: Option<(NodeId, RunId)>,
 }
 
-/// A node that takes a room.
+/// A node that accepts a room.
 pub(super) struct Granted {
     pub(super) room: RoomKey,
     pub(super) node: NodeId,
@@ -49,12 +49,12 @@ pub(super) struct Granted {
 }
 
 impl RoomOffers {
-    /// The next result; `None` while no offer is under way.
+    /// The next result; `None` if no offer is in progress.
     pub(super) async fn next(&mut self) -> Option<Offered> {
         self.under_way.next().await
     }
 
-    /// Takes a result; returns the node that takes the room.
+    /// Handles a result; returns the node that accepts the room.
     pub(super) fn answered(&mut self, Offered { room, at, to }: Offered) -> Option<Granted> {
         if let Some(attempt) = self.rooms.get_mut(&room) {
             attempt.again = Some(at + AGAIN_AFTER);
@@ -87,7 +87,7 @@ impl RoomOffers {
     }
 }
 
-/// Takes the state of a room from the switch, and offers it to a node. The room stays when that does not take it.
+/// Takes the state of a room from the switch, and offers it to a node. If that refuses, the room stays.
 async fn offer(room: RoomKey, (node, run): (NodeId, RunId), member: MemberHandle, switch: Handle) -> Offered {
     let state = switch.ask(HandOverRoom(room.room)).await.ok().flatten();
     let is_taken = match &state {
@@ -96,13 +96,14 @@ async fn offer(room: RoomKey, (node, run): (NodeId, RunId), member: MemberHandle
     };
     if state.is_some() && !is_taken {
         tracing::info!(room.id = %room.room, node.id = %node, "a node did not take a room of this one, which drains");
-        // A switch that does not answer ends the room when its time is over.
+        // If the switch does not answer, it ends the room when its time is over.
         let _ = switch.ask(KeepRoom(room.room)).await;
     }
     Offered { room, at: member.now().instant, to: is_taken.then_some((node, run)) }
 }
 
-/// The node that takes a room: one that is up, does not drain and takes SIP of other nodes; another one at each attempt.
+/// The node that is to accept a room: one that is up, does not drain and accepts SIP of other nodes; another one at
+/// each attempt.
 fn choose(members: &[MemberView], attempt: usize) -> Option<(NodeId, RunId)> {
     let may = |member: &&MemberView| {
         let (identity, figures) = (&member.last.identity, &member.last.figures);

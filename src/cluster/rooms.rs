@@ -1,5 +1,6 @@
-//! The owners of rooms: this node claims those that are live here or that its callers want, and tells its switch who owns
-//! each. `sidetone_cluster::leases` decides; this task carries its messages, and follows the clock.
+//! The owners of rooms: this node claims the rooms that are live here or that its callers want, and notifies its
+//! switch of the owner of each. `sidetone_cluster::leases` decides; this task transports its messages and provides
+//! the time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +25,11 @@ use super::bucket_work::{BucketWork, stopped};
 use super::room_offers::{Granted, RoomOffers};
 use crate::driver::Handle;
 
-/// The task, before it runs.
+/// The task, not started yet.
 pub struct RoomTask {
     member: MemberHandle,
     switch: Handle,
-    /// Our listener for the other nodes.
+    /// This node's listener for the other nodes.
     listener: ListenerId,
     machine: RoomLeases,
     /// Decisions that the switch has not received yet.
@@ -41,7 +42,7 @@ pub struct RoomTask {
 /// The counters of the owners of rooms.
 #[derive(Debug, Default)]
 pub struct RoomCounters {
-    /// Rooms that this node became the owner of.
+    /// Rooms that this node has become the owner of.
     pub claimed: AtomicU64,
     /// Rooms that this node owned and had to end, because it could not renew its lease in time.
     pub lost: AtomicU64,
@@ -77,9 +78,9 @@ impl RoomTask {
         (task, counters)
     }
 
-    /// Runs until `stop` turns true. The leases run out by themselves, or are left when the rooms close.
+    /// Runs until `stop` turns true. The leases expire by themselves, or are released when the rooms close.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task left unfinished is begun again.
+        // Work that an earlier run of the task left unfinished is repeated.
         let mut work = Work::default();
         let mut offers = RoomOffers::default();
         let mut tick = interval(TICK_EVERY);
@@ -130,14 +131,14 @@ impl RoomTask {
 
     async fn tick(&mut self, work: &mut Work) {
         work.open(&self.member, |connection| async move { RoomBucket::open(&connection).await });
-        // A switch that is busy is asked at the next tick.
+        // If the switch is busy, it is queried at the next tick.
         let Ok(wanted) = self.switch.ask(TakeWantedRooms).await else { return };
         for (organisation, room) in wanted.0 {
             self.feed(work, Input::Wanted(RoomKey { organisation, room }));
         }
     }
 
-    /// Feeds the machine and carries out what it says.
+    /// Passes an input to the state machine and executes its outputs.
     fn feed(&mut self, work: &mut Work, input: Input) {
         let now = self.member.now().instant;
         let mut inputs = vec![input];
@@ -167,13 +168,13 @@ impl RoomTask {
         }
     }
 
-    /// Gives the switch the new owners.
+    /// Passes the new owners to the switch.
     async fn tell_switch(&mut self) {
         if self.changed.is_empty() {
             return;
         }
         let changes = self.changed.iter().map(|(key, owner)| (key.room, self.owner(*owner))).collect();
-        // A switch that is busy is told in the next turn.
+        // If the switch is busy, it is notified in the next iteration.
         if let Ok(lost) = self.switch.ask(ReplaceRoomOwners(changes)).await {
             self.changed.clear();
             self.counters.lost.fetch_add(lost as u64, Ordering::Relaxed);
@@ -186,7 +187,7 @@ impl RoomTask {
             Owner::Here { fence } => RoomOwner::Here(fence),
             Owner::Lost => RoomOwner::Lost,
             Owner::Unowned => RoomOwner::Unowned,
-            // An earlier entry of our own, which runs out.
+            // An earlier entry of this node, which expires.
             Owner::There { node, .. } if node == self.machine.node() => RoomOwner::Unowned,
             Owner::There { node, fence } => {
                 let view = self.member.view();
@@ -195,7 +196,7 @@ impl RoomTask {
                     Some(address) => {
                         RoomOwner::There { fence, way: Flow::udp(self.listener, address), address }
                     }
-                    // A node without a listener for others: its lease runs out, or its heartbeat comes.
+                    // A node without a listener for others: its lease expires, or its heartbeat arrives.
                     None => RoomOwner::Unowned,
                 }
             }
@@ -222,5 +223,5 @@ impl RoomCounters {
     }
 }
 
-/// How often the switch is asked.
+/// How often the switch is queried.
 const TICK_EVERY: Duration = Duration::from_millis(50);

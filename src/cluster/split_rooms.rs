@@ -1,8 +1,8 @@
-//! Finds rooms that are live at two nodes: their callers do not hear each other, and an operator must know.
+//! Finds rooms that are live at two nodes: their callers do not hear each other, and an operator must be informed.
 //!
-//! A room has one owner, so that this should not happen; while a room is handed over it is live at both nodes for a moment, and
-//! is reported only when it is found twice in a row. Nodes are asked only while this one and another one have a live room, which
-//! their heartbeats say.
+//! A room has one owner, so this should not happen. During a handover it is live at both nodes for a moment, so it is
+//! reported only if it is found twice in a row. Nodes are queried only while this one and another one have a live
+//! room, which their heartbeats report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::peers::ClusterPeers;
 use crate::driver::Handle;
 
-/// The rooms that are live here and at other nodes, with the names of those; clones share it.
+/// The rooms that are live here and at other nodes, with the names of those nodes; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SplitRooms(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
-/// The task that looks for them, before it runs.
+/// The task that searches for them, not started yet.
 pub struct SplitRoomWatch {
     peers: ClusterPeers,
     switch: Handle,
@@ -29,7 +29,7 @@ pub struct SplitRoomWatch {
 }
 
 impl SplitRooms {
-    /// What fails without stopping the node.
+    /// Failures that do not stop the node.
     pub fn degraded(&self) -> Option<String> {
         let found = self.0.lock();
         let (room, nodes) = found.iter().next()?;
@@ -50,7 +50,7 @@ impl SplitRooms {
         .is(self.0.lock().len() as u64)
     }
 
-    /// Takes what was found now, and returns the rooms that were not found before.
+    /// Replaces the found rooms, and returns those that were not found before.
     fn replace(&self, found: BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
         let mut known = self.0.lock();
         let new = found.iter().filter(|(room, _)| !known.contains_key(*room));
@@ -61,7 +61,7 @@ impl SplitRooms {
 }
 
 impl SplitRoomWatch {
-    /// Looks among these nodes, for the rooms of this switch.
+    /// Searches these nodes for the rooms of this switch.
     pub fn new(peers: ClusterPeers, switch: Handle) -> (Self, SplitRooms) {
         let found = SplitRooms::default();
         (SplitRoomWatch { peers, switch, found: found.clone() }, found)
@@ -99,7 +99,7 @@ impl SplitRoomWatch {
 
     async fn look(&self) -> BTreeMap<String, Vec<String>> {
         let mut found = BTreeMap::<String, Vec<String>>::new();
-        // A switch that is busy is asked the next time.
+        // If the switch is busy, it is queried the next time.
         let Ok(own) = super::peers::live_rooms(&self.switch).await else { return found };
         for (node, rooms) in self.peers.rooms().await {
             for room in rooms.into_iter().filter(|room| own.contains(room)) {
@@ -110,7 +110,7 @@ impl SplitRoomWatch {
     }
 }
 
-/// The rooms that were found before, too.
+/// The rooms that were already found the last time.
 fn lasting(
     found: &BTreeMap<String, Vec<String>>,
     before: &BTreeMap<String, Vec<String>>,
@@ -129,7 +129,7 @@ mod tests {
     fn a_split_room_is_reported_once_and_shown_while_it_lasts() {
         let rooms = SplitRooms::default();
         assert_eq!(rooms.degraded(), None);
-        // One that is handed over is live at both nodes for a moment.
+        // During a handover, a room is live at both nodes for a moment.
         let now = BTreeMap::from([("svc-room-2".to_owned(), vec!["b".to_owned()])]);
         assert_eq!((lasting(&now, &BTreeMap::new()), lasting(&now, &now)), (BTreeMap::new(), now.clone()));
         let found = BTreeMap::from([("svc-room-1".to_owned(), vec!["b".to_owned(), "c".to_owned()])]);

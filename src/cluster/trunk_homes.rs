@@ -10,13 +10,13 @@ use sidetone_switch::trunk_homes::TrunkHomes;
 
 use crate::driver::Handle;
 
-/// The notices, of which an unchanged one is not sent again.
+/// The notices; an unchanged one is not sent again.
 pub(super) struct TrunkHomeNotices {
     node: NodeId,
     switch: Handle,
     /// The last notice that the switch has.
     up: Option<Vec<NodeId>>,
-    /// When this node registers with all trunks if it has not seen a member by then.
+    /// When this node registers with all trunks if it has not seen the members by then.
     alone_at: Instant,
 }
 
@@ -25,8 +25,8 @@ impl TrunkHomeNotices {
         TrunkHomeNotices { node, switch, up: None, alone_at: now + JOIN_MAX }
     }
 
-    /// Looks at the members. A node that is cut off keeps the registrations that it has: it does not know what the others
-    /// do.
+    /// Checks the members. A node that is cut off keeps its current registrations, because it does not know the state
+    /// of the others.
     pub(super) async fn look(&mut self, now: Instant, view: &View) {
         let up = match may_register(view) {
             Some(up) => up,
@@ -36,7 +36,7 @@ impl TrunkHomeNotices {
         if self.up.as_ref() == Some(&up) {
             return;
         }
-        // A switch that is busy is notified at the next look.
+        // If the switch is busy, it is notified at the next check.
         let homes = TrunkHomes::Members { node: self.node, up: up.clone() };
         if self.switch.ask(ShareTrunks(homes)).await.is_ok() {
             self.up = Some(up);
@@ -54,5 +54,5 @@ fn may_register(view: &View) -> Option<Vec<NodeId>> {
     (view.is_linked && is_known).then_some(up)
 }
 
-/// How long a node waits at its start until it sees the members.
+/// How long a node waits at its start to see the members.
 const JOIN_MAX: Duration = Duration::from_secs(5);

@@ -1,10 +1,10 @@
-//! Stores what happens in rooms: the switch reports the changes of live rooms, and this module stores them as
-//! sessions with their people, and as events.
+//! Stores the history of rooms: the switch reports the changes of live rooms, and this module stores them as sessions
+//! with their people, and as events.
 //!
 //! The [`HistorySender`] never makes the switch wait. The [`HistoryWriter`] folds the changes into rows
-//! ([`SessionRows`]), and stores a row together with its event, in order, many rooms in one transaction. Who talks
-//! is reported at most twice a second per room ([`TalkThrottle`]). Live sessions are marked every two seconds, so
-//! that the end of sessions that a crash cut off is known.
+//! ([`SessionRows`]), and stores a row together with its event, in order, many rooms in one transaction. Talking
+//! members are reported at most twice a second per room ([`TalkThrottle`]). Live sessions are marked every two
+//! seconds, so that after a crash the end of their sessions is known.
 
 mod sender;
 mod session_rows;

@@ -1,4 +1,4 @@
-//! The switch's end of the queue: it never waits.
+//! The switch's end of the queue, which never blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,9 +30,9 @@ impl HistorySender {
         (HistorySender { queue, counts }, told)
     }
 
-    /// Sends a change. The writer empties the queue whatever the database does, so that the queue is full
-    /// only when the process itself is stalled. Changes of who talks are dropped when the queue is half full,
-    /// because the next one replaces them.
+    /// Sends a change. The writer empties the queue independent of the state of the database, so the queue is full
+    /// only if the process itself is stalled. Talk changes are dropped when the queue is half full, because the next
+    /// one replaces them.
     pub fn send(&self, event: RoomEvent) {
         let is_talk = event.is_talk();
         let gives_way = is_talk && self.queue.capacity() < QUEUE_LEN_MAX / 2;
@@ -44,7 +44,7 @@ impl HistorySender {
             return;
         }
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        // Logs each time the number has doubled, so that a full queue does not fill the log as well.
+        // Logs whenever the number has doubled, so that a full queue does not fill the log as well.
         if dropped.is_power_of_two() {
             tracing::error!(dropped, "history of rooms is lost: sessions are stored incompletely");
         }
@@ -67,7 +67,7 @@ impl HistoryCounters {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// Changes of who talks that were lost for the same reason.
+    /// Talk changes that were lost because the queue was half full.
     pub fn talk_dropped(&self) -> u64 {
         self.talk_dropped.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Live sessions, as the rows they are stored as.
+//! Live sessions, in the form of their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use sidetone_model::room::rows::{
 use sidetone_model::room::{Invite, InviteReason, InviteState};
 use sidetone_model::time::Timestamp;
 
-/// Folds the event of rooms into rows.
+/// Folds the events of rooms into rows.
 ///
-/// *Bounds*: the live sessions with their people and invites, and what was folded since [`SessionRows::take`].
+/// *Bounds*: the live sessions with their people and invites, and the rows folded since [`SessionRows::take`].
 #[derive(Debug, Default)]
 pub struct SessionRows {
     live: BTreeMap<ConferenceSessionId, Session>,
-    /// What is to be stored.
+    /// The rows to be stored.
     rows: Rows,
     dirty: BTreeSet<ConferenceSessionId>,
     /// Events that were discarded.
@@ -32,7 +32,7 @@ struct Session {
     invites: Vec<Row<InviteRow>>,
     /// The `seq` of the last event that shows one.
     seq: u64,
-    /// The teams and extensions of the people who are in it.
+    /// The teams and extensions of its current members.
     viewers: Option<Arc<EventViewers>>,
 }
 
@@ -49,12 +49,12 @@ impl SessionRows {
         self.take_in(event, true);
     }
 
-    /// Folds a change without its event, because no event fits any more; the stored session is the same.
+    /// Folds a change without its event, because the event queue is full; the stored session is the same.
     pub fn fold_silently(&mut self, event: RoomEvent) {
         self.take_in(event, false);
     }
 
-    /// Folds a change of who talks.
+    /// Folds a talk change.
     pub fn send(&mut self, told: TalkChange) {
         let Some(session) = self.live.get_mut(&told.event.session) else { return };
         session.row.revision = session.row.revision.max(told.event.revision);
@@ -76,7 +76,7 @@ impl SessionRows {
         }
     }
 
-    /// Returns what is to be stored now.
+    /// Returns the rows to be stored now.
     pub fn take(&mut self) -> Rows {
         for id in std::mem::take(&mut self.dirty) {
             let Some(session) = self.live.get_mut(&id) else { continue };
@@ -112,14 +112,14 @@ impl SessionRows {
         if let RoomChange::Opened { room_name } = &event.what {
             self.live.entry(event.session).or_insert_with(|| Session::opened(&event, room_name));
         }
-        // A session that is over has no further changes.
+        // A session that has ended has no further changes.
         let known = self.live.get_mut(&event.session).filter(|session| session.row.ended_at.is_none());
         let Some(session) = known else { return };
         let before = session.viewers.clone();
         session.change(&event);
         self.dirty.insert(event.session);
         if event.what == RoomChange::Recording(true) {
-            // A recording that was complete is being recorded again.
+            // A completed recording has been started again.
             self.rows.recordings.retain(|recording| recording.session != event.session);
         }
         if event.what.is_event() {
@@ -154,7 +154,7 @@ impl Session {
         Session { row, people: BTreeMap::new(), invites: Vec::new(), seq: 0, viewers: None }
     }
 
-    /// Numbers the session's next event. `call.conferenced` shows no `seq`, and so counts for none.
+    /// Numbers the session's next event. `call.conferenced` has no `seq`, and is not counted for it.
     fn next(&mut self, what: EventSource, viewers: Option<Arc<EventViewers>>) -> NewEvent {
         self.row.events += 1;
         let is_merge =
@@ -184,7 +184,7 @@ impl Session {
                 }
                 self.note_viewers();
             }
-            // A recording is under way until it is known to be complete, even after the request to stop it.
+            // A recording is in progress until it is reported complete, even after the request to stop it.
             RoomChange::Recording(on) => {
                 self.row.is_recorded |= *on;
                 self.row.is_recording |= *on;
@@ -204,12 +204,12 @@ impl Session {
         }
     }
 
-    /// The users who see an event beside those of the whole organisation: those of the members after the change; before
-    /// it when a member leaves or the session ends.
+    /// The users who see an event, besides those who see the whole organisation: the users of the members after the
+    /// change; if a member leaves or the session ends, the members before it.
     fn shown_to(&self, what: &RoomChange, before: Option<Arc<EventViewers>>) -> Option<Arc<EventViewers>> {
         match what {
             RoomChange::Ended | RoomChange::Left { .. } => before,
-            // It comes before both calls' parties: only the user who requested it is known.
+            // It precedes the parties of both calls: only the user who requested it is known.
             RoomChange::Merged { by, .. } => {
                 let mut viewers = before.as_deref().cloned().unwrap_or_default();
                 viewers.extensions.extend(by.extension_id);
@@ -264,7 +264,7 @@ impl Session {
         }
     }
 
-    /// Moves what is not stored yet into `rows`, and forgets people who have left.
+    /// Moves unsaved rows into `rows`, and drops people who have left.
     fn take(&mut self, rows: &mut Rows) {
         rows.sessions.push(self.row.clone());
         let changed = self.people.values_mut().filter(|person| !person.is_stored);
@@ -416,7 +416,7 @@ mod tests {
         let mut session_rows = opened();
         for (number, (what, expected)) in cases.into_iter().enumerate() {
             session_rows.fold(event(number as u64 + 2, what.clone()));
-            // What was stored before makes no difference.
+            // Earlier stored rows make no difference.
             let rows = session_rows.take();
             let event = rows.events[0].event().unwrap();
             let viewers = event.viewers.as_deref().cloned().unwrap_or_default();
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!((rows.sessions[0].ended_at, rows.events.len()), (Some(at(5)), 1));
     }
 
-    /// The known length of a recording holds until the room is recorded again.
+    /// The recorded length is valid until the room is recorded again.
     #[test]
     fn a_recording_is_under_way_until_it_is_complete() {
         let recorded = |bytes| RoomChange::Recorded { bytes, error: None };

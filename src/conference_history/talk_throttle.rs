@@ -1,8 +1,8 @@
-//! Reports who talks, at most twice a second per room.
+//! Reports the talking members of a room, at most twice a second.
 //!
-//! People start and stop talking all the time. A change that is undone before it was reported is not
-//! reported. The others are reported at two a second, and every event lists who talks at that moment: the
-//! last event agrees with the live room.
+//! People start and stop talking frequently. A change that is reversed before it was reported is not reported. The
+//! others are reported at two a second, and every event lists the members who talk at that time. So the last event
+//! matches the live room.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ pub struct TalkThrottle(BTreeMap<ConferenceSessionId, Room>);
 
 #[derive(Debug)]
 struct Room {
-    /// The room's last change; its revision goes into the next report.
+    /// The room's last change; the next report contains its revision.
     last: RoomEvent,
     talking: BTreeSet<u32>,
-    /// Members whose own start was reported, and no stop since.
+    /// Members whose own start was reported, and no stop since then.
     told: BTreeSet<u32>,
-    /// Who talks according to the last report.
+    /// The talking members in the last report.
     shown: BTreeSet<u32>,
     /// Members whose last change is not reported yet, in order of arrival.
     waiting: VecDeque<u32>,
@@ -33,7 +33,7 @@ struct Room {
 }
 
 impl TalkThrottle {
-    /// Takes any change of a room; changes arrive in order.
+    /// Handles any change of a room; changes arrive in order.
     pub fn take(&mut self, event: &RoomEvent) {
         if event.what == RoomChange::Ended {
             self.0.remove(&event.session);
@@ -55,7 +55,7 @@ impl TalkThrottle {
         }
     }
 
-    /// Returns what is to be reported now, and counts it as reported.
+    /// Returns the reports that are due now, and counts them as sent.
     pub fn due(&mut self, now: Instant) -> Vec<TalkChange> {
         let mut due = Vec::new();
         for room in self.0.values_mut() {
@@ -67,7 +67,7 @@ impl TalkThrottle {
         due
     }
 
-    /// Returns when the next report is due; `now` when it is due already.
+    /// Returns when the next report is due; `now` if it is due already.
     pub fn next_due(&self, now: Instant) -> Option<Instant> {
         self.0.values().filter_map(|room| room.due_at(now)).min()
     }
@@ -91,8 +91,7 @@ impl Room {
         } else {
             self.talking.remove(&member);
         }
-        // A member may have appeared in another member's report and have stopped before the own start was
-        // reported.
+        // A member may have appeared in another member's report and have stopped before its own start was reported.
         if self.told.contains(&member) == talking && self.shown.contains(&member) == talking {
             self.waiting.retain(|waiting| *waiting != member);
         } else if !self.waiting.contains(&member) {
@@ -100,7 +99,7 @@ impl Room {
         }
     }
 
-    /// Drops a member who left: the report that the member left is enough.
+    /// Drops a member who left: the report of the leave is enough.
     fn forget(&mut self, member: u32) {
         self.talking.remove(&member);
         self.told.remove(&member);
@@ -143,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A room of which every due report is sent at once.
+    /// A room that sends every due report immediately.
     struct Ladder {
         talk: TalkThrottle,
         began: Instant,
@@ -231,8 +230,7 @@ mod tests {
         assert_eq!(room.told.len(), 2, "known already");
     }
 
-    /// The report of 2 already listed 3 as talking, so the stop of 3 is reported although its start never
-    /// was.
+    /// The report of 2 already listed 3 as talking, so the stop of 3 is reported although its start never was.
     #[test]
     fn the_last_that_is_told_is_what_is() {
         let mut room = ladder();

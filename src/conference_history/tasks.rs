@@ -15,11 +15,11 @@ use crate::conference_history::writer::history;
 use crate::dead_letters::DeadLetters;
 use crate::supervise::{Running, Supervisor, Task};
 
-/// Repairs the file of a recording that a crash interrupted. Returns its length (0 when there is no file) and
-/// why it is not complete.
+/// Repairs the file of a recording that a crash interrupted. Returns its length (0 if there is no file) and why it is
+/// incomplete.
 pub type Recover = dyn Fn(OrganisationId, ConferenceSessionId) -> (u64, Option<String>) + Send + Sync;
 
-/// What the sessions need of a running engine.
+/// The parts of a running engine that the sessions use.
 pub struct HistoryTasks {
     counts: Arc<HistoryCounters>,
     writer: Running,
@@ -63,7 +63,7 @@ impl HistoryTasks {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what waits, and stops. Call it after the switch has stopped, because the switch reports changes
+    /// Stores waiting changes, and stops. Call it after the switch has stopped, because the switch reports changes
     /// until its end.
     pub async fn stop(self) {
         let _ = self.sweeper.await;
@@ -101,6 +101,6 @@ async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
 
 /// A session without a mark for this long is closed; a live session is marked every few seconds.
 const SILENT_US: i64 = 5 * 60 * 1_000_000;
-/// Longest time for storing what waits at the end.
+/// Longest time for storing waiting changes at the end.
 const STOP_MAX: Duration = Duration::from_secs(10);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);

@@ -19,12 +19,10 @@ use crate::conference_history::talk_throttle::TalkThrottle;
 use crate::dead_letters::{DeadLetters, Letter};
 use crate::storing::{Group, Retries, Storing};
 
-/// Stores the sessions of a node and the events of its rooms: everything that waits, of all rooms, in one
-/// transaction.
+/// Stores the sessions of a node and the events of its rooms: all waiting changes, of all rooms, in one transaction.
 ///
-/// While the database is unavailable, up to [`WAITING_MAX`] changes wait. Beyond that the oldest lose their
-/// events; the stored sessions still include them. Who talks waits as a state, whatever the number of
-/// changes.
+/// While the database is unavailable, up to [`WAITING_MAX`] changes wait. Beyond that the oldest lose their events;
+/// the stored sessions still include them. Talk changes wait as one state, whatever their number.
 pub struct HistoryWriter {
     told: mpsc::Receiver<RoomEvent>,
     log: Arc<dyn SessionLog>,
@@ -34,7 +32,7 @@ pub struct HistoryWriter {
     waiting: VecDeque<RoomEvent>,
     session_rows: SessionRows,
     talk: TalkThrottle,
-    /// Taken from the session_rows and not stored yet; it survives a panic of the task.
+    /// Taken from the session rows and not stored yet; it survives a panic of the task.
     in_hand: Rows,
     is_open: bool,
     /// When the live sessions are to be marked next.
@@ -71,7 +69,7 @@ impl HistoryWriter {
         self
     }
 
-    /// Returns the writer with `letters` for what the database refuses permanently.
+    /// Returns the writer with `letters` for rows that the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.retries.letters = letters;
@@ -99,7 +97,7 @@ impl HistoryWriter {
         self.store().await;
     }
 
-    /// Waits for something to store; returns whether more changes may arrive.
+    /// Waits for changes to store; returns whether more may arrive.
     async fn wait(&mut self) -> bool {
         let mut taken = Vec::new();
         let due = self.next_due();
@@ -111,7 +109,7 @@ impl HistoryWriter {
         is_open
     }
 
-    /// Returns when there is something to store although no change arrives.
+    /// Returns when rows must be stored even if no change arrives.
     fn next_due(&self) -> Option<Instant> {
         let talk = self.talk.next_due(Instant::now().into_std()).map(Instant::from_std);
         let mark = (self.session_rows.live() > 0).then_some(self.mark_at);
@@ -133,8 +131,8 @@ impl HistoryWriter {
         self.counts.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
     }
 
-    /// Takes what is stored next. Changes of who talks follow the changes before them, so they are included
-    /// only when all of those are.
+    /// Takes the rows to be stored next. Talk changes follow the changes before them, so they are included only after
+    /// all of those.
     fn cut(&mut self) -> Rows {
         let count = self.waiting.len().min(BATCH_LEN_MAX);
         for event in self.waiting.drain(..count) {
@@ -153,7 +151,7 @@ impl HistoryWriter {
         self.session_rows.take()
     }
 
-    /// Stores the rows in hand, however long it takes, and goes on taking changes.
+    /// Stores the taken rows, however long it takes, and continues to receive changes.
     async fn store(&mut self) {
         let (log, node, retries) = (Arc::clone(&self.log), self.node, self.retries.clone());
         if !self.in_hand.is_empty() {
@@ -168,7 +166,7 @@ impl HistoryWriter {
     }
 }
 
-/// Rows that are being stored while the writer goes on taking.
+/// Rows that are being stored while the writer continues to receive.
 struct Held<'a> {
     rows: Rows,
     writer: &'a mut HistoryWriter,
@@ -222,7 +220,7 @@ impl Letter for Rows {
 }
 
 impl Group for Rows {
-    /// The rows of each session: the database may refuse one session permanently, and the others are stored.
+    /// The rows of each session: the database may refuse one session permanently, and then stores the others.
     fn each(&self) -> Vec<Self> {
         let parts = self.by_session();
         if parts.len() > 1 { parts } else { vec![self.clone()] }
@@ -231,10 +229,9 @@ impl Group for Rows {
 
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 500;
-/// How often live sessions are marked: after a crash their end times are exact to this plus the time of one
-/// commit.
+/// How often live sessions are marked: after a crash, their end times are exact to this plus the time of one commit.
 const MARK_EVERY: Duration = Duration::from_secs(2);
-/// Changes taken at once.
+/// Changes received in one step.
 const TAKEN_MAX: usize = 256;
 /// Largest number of changes that wait for the database; about 15 MB.
 pub const WAITING_MAX: usize = 50_000;

@@ -1,4 +1,4 @@
-//! Which changes of the file apply at once, and which wait for a restart.
+//! Which changes of the file apply immediately, and which need a restart.
 
 use crate::config::settings::{Config, Http, Log, Media, Node, Sip};
 
@@ -35,7 +35,7 @@ impl Config {
 /// A configuration that is being reloaded.
 struct Reload<'c> {
     old: &'c Config,
-    /// The old one with what applies at once.
+    /// The old configuration with the changes that apply immediately.
     config: Config,
     /// The keys that need a restart.
     waiting: Vec<&'static str>,

@@ -109,7 +109,7 @@ pub fn parse_toml(file: &Path, text: &str) -> Result<Table, ConfigError> {
     })
 }
 
-/// Puts the values of `SIDETONE_SECTION__KEY` into `table`, converted to the type of the key.
+/// Adds the values of `SIDETONE_SECTION__KEY` to `table`, converted to the type of the key.
 fn override_by(table: &mut Table, environment: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
     for (name, text) in environment {
         let Some((section, key)) = name.get(ENV_PREFIX.len()..).and_then(|rest| rest.split_once("__")) else {

@@ -236,7 +236,7 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
     fields.finish();
 }
 
-/// Reads the addresses that SIP listens at, and the one that peers see.
+/// Reads the addresses that SIP listens on, and the external address.
 fn read_listeners(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(listeners) = fields.texts("listen") {
         let mut parsed = Vec::with_capacity(listeners.len());
@@ -266,7 +266,7 @@ fn read_listeners(fields: &mut Fields<'_>, sip: &mut Sip) {
     }
 }
 
-/// Reads which digests are offered, and to which devices MD5 alone.
+/// Reads which digests are offered, and which devices are offered MD5 only.
 fn read_digest(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(names) = fields.texts("digest") {
         sip.digest = names.iter().filter_map(|name| Algorithm::from_token(Some(name))).collect();

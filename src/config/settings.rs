@@ -56,7 +56,7 @@ pub struct Config {
     pub tap: Tap,
     /// The log.
     pub log: Log,
-    /// The cluster that this node is a member of; `None` for a node on its own.
+    /// The cluster that this node is a member of; `None` for a standalone node.
     pub cluster: Option<ClusterSettings>,
 }
 
@@ -73,7 +73,7 @@ pub struct Tap {
 /// `[ai]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ai {
-    /// Whether virtual agents take part in rooms: if not, their meetings are neither accepted nor shown.
+    /// Whether virtual agents take part in rooms. If not, their meetings are neither accepted nor shown.
     pub enabled: bool,
 }
 
@@ -109,13 +109,13 @@ pub struct Node {
     pub drain: Duration,
     /// Bytes on the disk that are reserved for the records of live calls when the disk is full.
     pub journal_reserve_bytes: u64,
-    /// From which load on no call is placed for a program.
+    /// The load from which on calls are no longer placed for programs.
     pub busy: LoadLimits,
 }
 
-/// The load from which on `POST /calls` answers 503; 0 is no limit.
+/// The load from which on `POST /calls` answers 503; 0 means no limit.
 ///
-/// A call loses nothing yet at the defaults: phones hold packets back for 20 ms and longer.
+/// At the defaults calls are not impaired yet: phones buffer packets for 20 ms or longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadLimits {
     /// Processor time of the process, in percent of all processors.
@@ -147,13 +147,13 @@ pub struct Sip {
     pub dns: Vec<SocketAddr>,
     /// The origins of web pages that may open a WebSocket; empty means any.
     pub websocket_origins: Vec<String>,
-    /// How much is read from unauthenticated senders.
+    /// The rate limits of unauthenticated senders.
     pub admission: AdmissionConfig,
     /// The longest duration of an answered call, unless its organisation or trunk sets another.
     pub max_call: Duration,
     /// How often registered phones are probed; `None` sends only keep-alives.
     pub qualify: Option<Duration>,
-    /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
+    /// How long a dialog remains without a refresh (RFC 4028); `None` offers no session timer.
     pub session_expires: Option<Duration>,
     /// The shortest session timer that is accepted (RFC 4028 §5).
     pub min_se: Duration,
@@ -165,7 +165,7 @@ impl Sip {
         self.listen.iter().filter(move |listener| listener.transport == over).map(|listener| listener.address)
     }
 
-    /// The listeners for connections: those of TCP, and of what runs over it.
+    /// The listeners for connections: those of TCP, and of the protocols over it.
     pub fn connection_listeners(&self) -> impl Iterator<Item = (Protocol, SocketAddr)> {
         let of_connections = |listener: &&Listener| listener.transport != Transport::Udp;
         self.listen
@@ -238,14 +238,14 @@ impl fmt::Display for Listener {
     }
 }
 
-/// How the threads of the relay talk to the kernel.
+/// The kernel interface of the relay's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaIo {
-    /// io_uring where the system offers it, otherwise `epoll`.
+    /// io_uring if the system supports it, otherwise `epoll`.
     Auto,
     /// `epoll`.
     Epoll,
-    /// io_uring; `epoll` with a warning where the system does not offer it.
+    /// io_uring; `epoll` with a warning if the system does not support it.
     IoUring,
 }
 
@@ -256,13 +256,13 @@ pub struct Media {
     pub ports: RangeInclusive<u16>,
     /// Worker threads; `None` means one per core.
     pub workers: Option<usize>,
-    /// How the threads of the relay talk to the kernel.
+    /// The kernel interface of the relay's threads.
     pub io: MediaIo,
     /// Which source address a leg accepts, unless its extension or trunk sets it.
     pub strict_source: StrictSource,
     /// Thresholds of the verdicts; the file contains those that differ from their defaults.
     pub verdict: Thresholds,
-    /// Whether the threads of the relay ask for real-time priority.
+    /// Whether the threads of the relay request real-time priority.
     pub real_time: bool,
     /// Whether samples of G.711 are decoded, so that silence in intact packets is detected.
     pub audio_evidence: bool,
@@ -270,7 +270,7 @@ pub struct Media {
     pub trace: bool,
     /// How many days a trace is kept.
     pub trace_days: u32,
-    /// How long both parties of a call may send nothing; `None` means for ever.
+    /// How long both parties of a call may send nothing; `None` means no limit.
     pub timeout: Option<Duration>,
     /// The same during hold.
     pub hold_timeout: Option<Duration>,
@@ -327,8 +327,8 @@ impl Default for Config {
                     })
                     .to_vec(),
                 external_address: None,
-                // RFC 8760 requires the stronger one first. Common phones and test tools look only at the
-                // first challenge and support only MD5; those that support more find the other one after it.
+                // RFC 8760 requires the stronger one first. Common phones and test tools look only at the first
+                // challenge and support only MD5; those that support more find the other one after it.
                 digest: vec![Algorithm::Md5, Algorithm::Sha256],
                 // baresip 1.0 fails on a challenge that contains SHA-256 at all ("Function not implemented"),
                 // although RFC 8760 §2.4 requires it to use the one it supports.

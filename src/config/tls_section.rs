@@ -8,7 +8,7 @@ use crate::config::settings::Config;
 use crate::fields::{Fields, Problem};
 use crate::tls::{CertificateFiles, TlsFiles, TrunkFiles};
 
-/// Reads the certificates and the trunks with settings of their own.
+/// Reads the certificates and the trunks with their own settings.
 pub(super) fn read_tls(mut fields: Fields<'_>, tls: &mut TlsFiles) {
     for (path, table) in fields.tables("certificates") {
         let mut fields = Fields::new(path, table, fields.problems());
@@ -48,7 +48,7 @@ pub(super) fn read_tls(mut fields: Fields<'_>, tls: &mut TlsFiles) {
     fields.finish();
 }
 
-/// Adds a problem when a listener needs a certificate and there is none.
+/// Adds a problem if a listener needs a certificate and there is none.
 pub(super) fn require_certificate(config: &Config, problems: &mut Vec<Problem>) {
     if !config.tls.certificates.is_empty() {
         return;
@@ -62,7 +62,7 @@ pub(super) fn require_certificate(config: &Config, problems: &mut Vec<Problem>) 
     }
 }
 
-/// The host of a trunk's address, as addresses are compared.
+/// The host of a trunk's address, in the form in which addresses are compared.
 fn host(text: &str) -> Result<String, String> {
     let address = match text.contains(':') {
         true => format!("sip:[{text}]"),

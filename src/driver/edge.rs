@@ -24,7 +24,7 @@ pub struct EdgeTraffic {
 }
 
 impl EdgeTraffic {
-    /// Relays by `edge`; no node is known yet.
+    /// Relays through `edge`; the addresses of the other nodes are set later.
     pub fn new(edge: Edge, epoch: Instant, rng: &mut StdRng) -> Self {
         EdgeTraffic { edge, members: HashSet::new(), by_phone: Buckets::new(PHONE, PHONES_BITS, epoch, rng) }
     }
@@ -37,7 +37,7 @@ pub(super) fn replace_members(edge: &mut Option<EdgeTraffic>, members: HashSet<I
     }
 }
 
-/// Decides about a datagram, before it costs more than a scan; `None` for one that is for the switch.
+/// Handles a datagram after a quick scan; `None` if it is for the switch.
 pub(super) fn of_datagram(
     edge: &mut Option<EdgeTraffic>,
     now: Instant,
@@ -62,7 +62,7 @@ pub(super) fn of_datagram(
     }
 }
 
-/// Decides about a message of a connection.
+/// Handles a message of a connection.
 ///
 /// # Errors
 /// The message, if it is for the switch.
@@ -81,12 +81,12 @@ pub(super) fn of_message(
     Ok(if is_within { edge.relay(*flow, message) } else { Relayed::Nothing })
 }
 
-/// Whether a datagram that its destination refused was one to a phone, of another node.
+/// Whether a datagram that its destination refused was sent by another node to a phone.
 pub(super) fn has_sent(edge: &Option<EdgeTraffic>, to: &Flow, start: &[u8]) -> bool {
     edge.as_ref().is_some_and(|traffic| traffic.edge.sent(to, start))
 }
 
-/// Sends what the edge passes on or answers.
+/// Sends the relayed message, or the edge's response.
 pub(super) fn send(relayed: Relayed, sender: &Sender, gauges: &Gauges) {
     let [passed, refused, dropped] = &gauges.edge;
     match relayed {
@@ -95,7 +95,7 @@ pub(super) fn send(relayed: Relayed, sender: &Sender, gauges: &Gauges) {
             if sender.try_send(&to, &bytes).is_err()
                 && let Some((back, refusal)) = failed
             {
-                // A refusal that is not sent is like a lost one.
+                // A refusal that cannot be sent is equivalent to a lost one.
                 let _ = sender.try_send(&back, &refusal);
             }
         }
@@ -109,6 +109,7 @@ pub(super) fn send(relayed: Relayed, sender: &Sender, gauges: &Gauges) {
     }
 }
 
-/// What a phone may send to other nodes: keys as INFO are up to ten messages a second, with their answers twenty.
+/// The rate at which a phone may send to other nodes: DTMF as INFO is up to ten messages a second, with their
+/// responses twenty.
 const PHONE: Rate = Rate { per_second: 60, burst: 240 };
 const PHONES_BITS: u32 = 16;

@@ -1,5 +1,5 @@
-//! Handle of the running switch for the engine's other tasks: requests, questions with answers, and figures
-//! that can be read at any time.
+//! Handle of the running switch for the engine's other tasks: requests, queries with answers, and figures that can be
+//! read at any time.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use sidetone_switch::routing::Directory;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// What others ask of the running switch.
+/// A request of another task to the running switch.
 #[derive(Debug)]
 pub enum Request {
     /// New credit accounts or prices, passed on to the switch unchanged.
@@ -26,13 +26,13 @@ pub enum Request {
     Directory(Arc<Directory>),
     /// The addresses of the other nodes of the cluster.
     Members(HashSet<IpAddr>),
-    /// The name of a caller was looked for or recorded; whether it is known.
+    /// The name of a caller was looked up or recorded; whether it is available.
     NameKnown(LegId, bool),
     /// The recording of a conference session is closed.
     Recorded(ConferenceSessionId, Recording),
     /// The settings changed.
     Settings(Settings),
-    /// Take no new calls; stop once the last call has ended or this time has passed.
+    /// Accept no new calls; stop once the last call has ended or this time has passed.
     Drain(Duration),
 }
 
@@ -44,16 +44,16 @@ pub struct Handle {
     gauges: Arc<Gauges>,
 }
 
-/// Why a question has no answer. The switch has not carried it out and never will.
+/// Why a query has no answer. The switch has not executed it and never will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Too many questions are waiting.
+    /// Too many queries are waiting.
     #[error("ask the switch: {QUESTIONS_MAX} questions are waiting already")]
     Busy,
     /// The switch has stopped.
     #[error("ask the switch: it has stopped")]
     Stopped,
-    /// The switch did not reach the question in time.
+    /// The switch did not execute the query in time.
     #[error("ask the switch: no answer within {} s", ANSWER_MAX.as_secs())]
     Timeout,
 }
@@ -66,7 +66,7 @@ pub(super) struct WaitingQuery {
     reply: oneshot::Sender<Answer>,
 }
 
-/// Decides between the switch, which carries a query out, and its client, which gives it up: the first one wins.
+/// Decides between the switch, which executes a query, and its client, which abandons it: the first one wins.
 #[derive(Clone, Debug, Default)]
 struct Claim(Arc<AtomicBool>);
 
@@ -107,12 +107,12 @@ impl Handle {
         self.requests.send(request).await.is_ok()
     }
 
-    /// Sends a question to the switch, which carries it out between two datagrams, and waits for the answer.
+    /// Sends a query to the switch, which executes it between two datagrams, and waits for the answer.
     ///
-    /// A question is carried out once or not at all: on an error nothing was done and nothing will be, so the
-    /// client may ask again.
+    /// A query is executed once or not at all: on an error nothing was done and nothing will be, so the client may
+    /// try again.
     ///
-    /// *Bounds*: at most 1,024 questions wait, each for at most two seconds; the switch itself never waits.
+    /// *Bounds*: at most 1,024 queries wait, each for at most two seconds; the switch itself never waits.
     ///
     /// # Errors
     /// [`AskError`]; as a [`Problem`] it is 503 with `Retry-After`.
@@ -131,7 +131,7 @@ impl Handle {
         let answer = match tokio::time::timeout(patience, &mut answer).await {
             Ok(answer) => answer,
             Err(_) if claim.take() => return Err(AskError::Timeout),
-            // The switch is carrying it out right now: wait for the answer, because it takes effect.
+            // The switch is executing it at this moment: wait for the answer, because it takes effect.
             Err(_) => answer.await,
         };
         answer.ok().and_then(Q::answer).ok_or(AskError::Stopped)
@@ -191,14 +191,14 @@ impl Handle {
         &self.gauges.counters
     }
 
-    /// Whether the switch still runs.
+    /// Whether the switch is still running.
     pub fn is_running(&self) -> bool {
         !self.requests.is_closed()
     }
 }
 
 impl Gauges {
-    /// Notes the figures of the switch, the ports and orders of the relay, and the lengths of the driver's queues.
+    /// Stores the figures of the switch, the ports and commands of the relay, and the lengths of the driver's queues.
     pub(super) fn note(
         &self,
         switch: &Switch,
@@ -220,7 +220,7 @@ impl Gauges {
 }
 
 impl WaitingQuery {
-    /// Returns the query and the channel for its answer; `None` when the client has given it up.
+    /// Returns the query and the channel for its answer; `None` if the client has abandoned it.
     pub(super) fn begin(self) -> Option<(Query, oneshot::Sender<Answer>)> {
         self.claim.take().then_some((self.query, self.reply))
     }
@@ -246,11 +246,11 @@ fn waiting<T>(queue: &mpsc::Sender<T>) -> usize {
 
 /// How long a caller waits for the switch.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Questions that may wait for the driver.
+/// Queries that may wait for the driver.
 const QUESTIONS_MAX: usize = 1_024;
 /// Requests that may wait for the driver.
 const REQUESTS_MAX: usize = 1_024;
-/// When a refused client may ask again: a full queue is emptied within milliseconds.
+/// When a refused client may try again: a full queue is emptied within milliseconds.
 const RETRY_AFTER_S: u64 = 1;
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ impl Intake {
         self.lines.get_mut(line).is_some_and(|line| line.push(len_max, flow, bytes))
     }
 
-    /// Takes the next datagram: mostly of the highest rank, and in some turns of another rank, so that no
-    /// rank starves.
+    /// Takes the next datagram: usually of the highest rank, and at intervals of another rank, so that no rank
+    /// starves.
     pub(super) fn pop(&mut self) -> Option<(Flow, Bytes)> {
         self.turn = self.turn.wrapping_add(1);
         let first = match self.turn % 16 {
@@ -77,7 +77,7 @@ impl Line {
 
 /// Waiting messages of live calls: two for each of 2,000 calls.
 const URGENT_MAX: usize = 4_096;
-/// Waiting messages of each other rank: the switch reads that many in a fifth of a second.
+/// Waiting messages of each other rank: the switch reads this many in a fifth of a second.
 const NEW_MAX: usize = 1_024;
 /// Bytes that may wait in each rank.
 const BYTES_MAX: usize = 8 << 20;

@@ -1,5 +1,5 @@
-//! The relay as the switch uses it: ports by the switch's own numbers, prompts by name, and commands that
-//! wait while a worker is busy.
+//! The relay as the switch uses it: ports by the switch's own numbers, prompts by name, and commands that wait while
+//! a worker is busy.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ pub trait ConferenceAudio: Send {
     /// Returns the organisation's clip of this name; `None` when it was removed.
     fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>>;
 
-    /// Looks for the name that an extension has spoken, and keeps it for the leg; the switch gets the result
+    /// Looks up the recorded name of an extension, and keeps it for the leg; the switch gets the result
     /// ([`Request::NameKnown`](crate::driver::Request::NameKnown)).
     fn find_name(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId);
 
@@ -38,7 +38,7 @@ pub trait ConferenceAudio: Send {
     /// Returns the name of a leg in a room of this organisation.
     fn name(&self, leg: LegId, organisation: OrganisationId) -> Option<Arc<Clip>>;
 
-    /// Begins to record the name of a leg; the switch gets the result. `None` when there is no space for it.
+    /// Starts to record the name of a leg; the switch gets the result. `None` if there is no space for it.
     fn record_name(
         &self,
         leg: LegId,
@@ -46,11 +46,11 @@ pub trait ConferenceAudio: Send {
         extension: Option<ExtensionId>,
     ) -> Option<Box<dyn FrameSink>>;
 
-    /// Begins a recording, which reports its end to the switch itself
+    /// Starts a recording, which reports its end to the switch itself
     /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
     ///
     /// # Errors
-    /// Why there will be no recording, as text for the log and the session.
+    /// Why the recording cannot start, as text for the log and the session.
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String>;
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Media {
     orders: VecDeque<Order>,
     audio: Option<Box<dyn ConferenceAudio>>,
     tracing: Option<Box<dyn Tracing>>,
-    /// The generator of the SSRCs and sequence numbers of our own streams.
+    /// The generator of the SSRCs and sequence numbers of the node's own streams.
     rng: StdRng,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Media {
 #[derive(Clone, Copy)]
 struct Known {
     id: net::PortId,
-    /// The organisation whose prompts the party hears, and in which language, once it has joined a mix.
+    /// The organisation and language of the prompts that the party hears, once it has joined a mix.
     spoken: Option<Spoken>,
 }
 
@@ -93,8 +93,9 @@ enum Order {
 }
 
 impl Media {
-    /// Opens a port for a party whose SIP comes from `towards`, and one for its `video`; `group` is one per call, `rtcp`
-    /// receives the RTCP of the leg. Returns `None` when no port is free; without one for video the call has none.
+    /// Opens a port for a party whose SIP comes from `towards`, and one for its `video`; `group` is one per call,
+    /// `rtcp` receives the RTCP of the leg. Returns `None` if no port is free. Without a free port for video, the
+    /// call has none.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -116,7 +117,7 @@ impl Media {
         Some(Port { id, advertised, video })
     }
 
-    /// Opens a pair of ports; returns its number here, what the relay knows of it, and its address in SDP.
+    /// Opens a pair of ports; returns its number in the switch, its port in the relay, and its address in SDP.
     fn open_pair(&mut self, group: u64, local: IpAddr) -> Option<(PortId, net::Port, SocketAddr)> {
         let port = match self.relay.open_later(group, local) {
             Ok(port) => port,
@@ -138,7 +139,7 @@ impl Media {
 }
 
 impl Media {
-    /// Wraps the relay, with no ports open; `external` is the address that SDP gives instead of our own.
+    /// Wraps the relay, with no ports open; `external` is the address in SDP instead of the local one.
     pub(super) fn new(relay: Arc<Relay>, external: Option<IpAddr>) -> Self {
         Media {
             relay,
@@ -154,13 +155,13 @@ impl Media {
         }
     }
 
-    /// Enables prompts and recordings; `seed` determines the SSRCs and sequence numbers of our own streams.
+    /// Enables prompts and recordings; `seed` determines the SSRCs and sequence numbers of the node's own streams.
     pub(super) fn sound(&mut self, audio: Box<dyn ConferenceAudio>, seed: u64) {
         self.audio = Some(audio);
         self.rng = StdRng::seed_from_u64(seed);
     }
 
-    /// Enables traces of legs opened from now on; `tracing` chooses the legs.
+    /// Enables traces of legs opened from now on; `tracing` selects the legs.
     pub(super) fn trace(&mut self, tracing: Box<dyn Tracing>) {
         self.tracing = Some(tracing);
     }
@@ -185,8 +186,8 @@ impl Media {
         self.relay.notices().try_recv().ok()
     }
 
-    /// Queues a command to a port; [`Media::flush`] passes it on. A worker is so woken once for all commands of a
-    /// turn.
+    /// Queues a command to a port; [`Media::flush`] passes it on. So a worker is woken only once for all commands of
+    /// an iteration.
     pub(super) fn order(&mut self, port: PortId, command: MediaCommand) {
         let Some(known) = self.ids.get(&port).copied() else { return };
         if let Some(command) = self.command(port, known, command) {
@@ -197,7 +198,7 @@ impl Media {
     /// Queues an order to a mix.
     ///
     /// # Errors
-    /// For an order to record: why there will be no recording.
+    /// For an order to record: why the recording cannot start.
     pub(super) fn order_mix(&mut self, mix: MixId, order: MixOrder) -> Result<(), String> {
         let command = match order {
             MixOrder::Play { organisation, language, prompts } => {
@@ -216,7 +217,7 @@ impl Media {
                 let seat = |port: PortId| self.ids.get(&port).map(|known| known.id.seat());
                 match plan.sides.map(|sides| sides.map(seat)) {
                     Some([Some(left), Some(right)]) => MixCommand::RecordSides { sink, sides: [left, right] },
-                    // A port that is closed already: the call is over, and so is its recording.
+                    // A port that is closed already: the call and its recording have ended.
                     Some(_) => return Ok(()),
                     None if channels == 2 => MixCommand::RecordChannels(sink),
                     None => MixCommand::Record(sink),
@@ -229,7 +230,8 @@ impl Media {
         Ok(())
     }
 
-    /// Carries out an order about the name of a member; the words are in this language. A name that is gone is a chime.
+    /// Executes an order about the name of a member; `language` is that of the words. A missing name is replaced by a
+    /// chime.
     pub(super) fn order_name(&mut self, order: NameOrder, language: Language) {
         let Some(audio) = &self.audio else { return };
         match order {
@@ -349,7 +351,7 @@ impl Media {
             MediaCommand::StopSound => net::Command::Seat(SeatCommand::StopSound),
             MediaCommand::Tone => net::Command::Tone,
             MediaCommand::Whisper(to) => {
-                // A listener that is gone mutes the party: the whisper is for no one else.
+                // If the listener has left, the party is muted: the whisper is for no one else.
                 let Some(to) = to else { return Some(net::Command::Seat(SeatCommand::Whisper(None))) };
                 match self.ids.get(&to) {
                     Some(listener) => net::Command::Seat(SeatCommand::Whisper(Some(listener.id.seat()))),
@@ -374,7 +376,7 @@ impl Media {
         }
     }
 
-    /// Returns the clips of these prompts; without a source of audio there are none, and playing ends at once.
+    /// Returns the clips of these prompts. Without a source of audio there are none, and playing ends immediately.
     fn clips(&self, spoken: Option<Spoken>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
         prompts.iter().filter_map(|prompt| self.clip(spoken, *prompt)).collect()
     }

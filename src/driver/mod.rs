@@ -1,4 +1,5 @@
-//! The driver of the switch, with sockets, a clock and a task: it feeds the machine and carries out what it says.
+//! The driver of the switch, with sockets, a clock and a task: it passes inputs to the state machine and executes its
+//! outputs.
 //!
 //! [`task`] is the loop, [`handle`] the interface for other tasks, `media` the relay as the switch uses it.
 

@@ -1,5 +1,5 @@
-//! Notices for the operator, written to the log. A kind that unknown senders can cause gets at most one line
-//! a second, keys that can be read one a minute, each with the number of notices left out since.
+//! Notices for the operator, written to the log. A kind that unknown senders can cause gets at most one line a
+//! second, readable SRTP keys one a minute, each with the number of notices omitted since.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) struct NoticeLog {
 #[derive(Clone, Debug, Default)]
 struct Kind {
     last: Option<Instant>,
-    /// Notices of this kind left out since that line.
+    /// Notices of this kind omitted since that line.
     more: u64,
 }
 
@@ -37,8 +37,8 @@ impl NoticeLog {
         write(notice, more);
     }
 
-    /// Writes why a connection could not be secured, like [`NoticeLog::note`]; failures of connections
-    /// that we opened, to `server`, are a kind of their own.
+    /// Logs why a connection could not be secured, like [`NoticeLog::note`]; failures of connections that this node
+    /// opened, to `server`, are a separate kind.
     pub(super) fn note_unsecured(
         &mut self,
         now: Instant,
@@ -59,7 +59,7 @@ impl NoticeLog {
 }
 
 impl Kind {
-    /// Returns how many notices were left out before this line; `None` when this one is left out too.
+    /// Returns how many notices were omitted before this line; `None` if this one is omitted too.
     fn begin(&mut self, now: Instant, every: Duration) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < every) {
             self.more = self.more.saturating_add(1);
@@ -139,7 +139,8 @@ fn write(notice: &Notice, more: u64) {
 
 const EVERY: Duration = Duration::from_secs(1);
 const EVERY_READABLE: Duration = Duration::from_secs(60);
-/// Connections of clients that could not be secured; before it five kinds, and one for each reason to drop a message.
+/// Connections of clients that could not be secured. The preceding kinds are five, and one for each reason to drop a
+/// message.
 const UNSECURED: usize = 5 + sidetone_sip::admission::Dropped::ALL.len();
 /// Connections to servers that could not be secured.
 const UNSECURED_SERVER: usize = UNSECURED + 1;

@@ -1,4 +1,4 @@
-//! The ports that a running switch serves: each call of a port is a question to it.
+//! The ports that a running switch implements: each call of a port is a query to it.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_fields::GivenFields;
@@ -105,7 +105,7 @@ impl Phones for Handle {
 }
 
 impl Handle {
-    /// Answers a phone's message. If the switch cannot be asked, the phone retransmits the message.
+    /// Answers a phone's message. If the switch cannot be reached, the phone retransmits the message.
     pub async fn answer_message(&self, key: ServerKey, status: u16) {
         if let Err(error) = self.ask(AnswerMessage(key, status)).await {
             tracing::warn!(%error, "a phone gets no answer to its message");

@@ -1,4 +1,4 @@
-//! Media quality of live calls: the handle asks the switch, which asks the relay.
+//! Media quality of live calls: the handle queries the switch, which queries the relay.
 
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{LiveCallQuality, LiveQuality};
@@ -11,7 +11,7 @@ use crate::driver::handle::{ANSWER_MAX, AskError};
 impl LiveQuality for Handle {
     fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>> {
         Box::pin(async move {
-            // The query changes nothing, so giving it up is harmless.
+            // The query changes nothing, so abandoning it is harmless.
             let answer = tokio::time::timeout(ANSWER_MAX, self.ask(CallQuality(call))).await;
             match answer.unwrap_or(Err(AskError::Timeout))? {
                 QualityAnswer::Busy => Err(AskError::Busy.into()),

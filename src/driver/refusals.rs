@@ -27,5 +27,5 @@ impl RefusalLog {
     }
 }
 
-/// The target of the lines. The fail2ban filters of operators contain it, so it does not follow the path of this module.
+/// The target of the lines. Operators' fail2ban filters contain it, so it does not follow this module's path.
 const TARGET: &str = "sidetone::switch::driver::refusals";

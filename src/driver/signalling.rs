@@ -1,4 +1,4 @@
-//! What the driver passes to the tap of SIP messages; without a tap nothing is looked at or copied.
+//! Passes SIP messages from the driver to the tap; without a tap, nothing is inspected or copied.
 
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ impl Tapped {
         }
     }
 
-    /// Where the RTCP of a call's leg goes; `None` without an export.
+    /// The receiver of the RTCP of a call's legs; `None` without an export.
     pub(super) fn rtcp_of(&mut self, call: CallId) -> Option<Arc<dyn RtcpSink>> {
         self.0.as_mut()?.rtcp_of(call)
     }
 
-    /// Notes the message of the input that was fed, after the legs that it began.
+    /// Passes on the message of the input that was fed, after the legs that it created.
     pub(super) fn fed(&mut self, now: Now, switch: &mut Switch, message: Option<(Flow, Bytes)>) {
         let Some(tap) = &mut self.0 else { return };
         learn(tap, switch);
@@ -52,7 +52,7 @@ impl Tapped {
         }
     }
 
-    /// Notes an output that is about to be carried out.
+    /// Passes on an output that is about to be executed.
     pub(super) fn output(&mut self, now: Now, switch: &mut Switch, output: &Output) {
         let Some(tap) = &mut self.0 else { return };
         learn(tap, switch);

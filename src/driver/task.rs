@@ -42,7 +42,7 @@ use crate::notes::PhoneReply;
 use crate::signalling::SignallingTap;
 use crate::supervise::{Supervisor, Task};
 
-/// A name and its answer from DNS.
+/// A name and its result from DNS.
 type Resolved = (TrunkAddress, Answer);
 
 /// An extension and the result of its change.
@@ -59,16 +59,16 @@ pub struct Driver {
     journal: Journal,
     /// Records of ended calls that did not fit in the journal yet.
     unwritten: VecDeque<Box<Cdr>>,
-    /// To the task that stores the notes.
+    /// The channel to the task that stores the notes.
     notes: Option<mpsc::Sender<PhoneReply>>,
     requests: mpsc::Receiver<Request>,
     questions: mpsc::Receiver<WaitingQuery>,
-    /// Where the answers to queries go.
+    /// Receivers of the answers to queries.
     replies: HashMap<ReplyToken, oneshot::Sender<QueryAnswer>>,
     last_token: u64,
-    /// Calls whose answers are on the disk. As many as wait in the journal at most.
+    /// Calls whose answers are on the disk; at most as many as wait in the journal.
     journalled: (mpsc::UnboundedSender<CallId>, mpsc::UnboundedReceiver<CallId>),
-    /// Stores what phones change by star codes; without it they get 503.
+    /// Stores the changes that phones request by star codes; without it they get 503.
     extensions: Option<Arc<dyn Extensions>>,
     changed: (mpsc::Sender<Changed>, mpsc::Receiver<Changed>),
     resolver: Arc<Resolver>,
@@ -85,7 +85,7 @@ pub struct Driver {
     intake: Intake,
     log: NoticeLog,
     supervisor: Supervisor,
-    /// The clocks as of the last reading; they are read once in each turn, and between groups of messages.
+    /// The clocks as of the last reading; they are read once in each iteration, and between groups of messages.
     clock: Now,
     /// Whether new calls are accepted, as last fed to the switch.
     accepts: bool,
@@ -95,7 +95,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Creates a driver and its handle. `external` is the address that SDP gives instead of our own.
+    /// Creates a driver and its handle. `external` is the address in SDP instead of the local one.
     pub fn new(
         switch: Switch,
         sockets: Sockets,
@@ -143,42 +143,42 @@ impl Driver {
         (driver, handle)
     }
 
-    /// Calls `news` for events of calls and of guessed passwords; `news` must not wait.
+    /// Calls `news` for events of calls and of guessed passwords; `news` must not block.
     #[must_use]
     pub fn telling(mut self, news: impl Fn(SwitchEvent) + Send + 'static) -> Self {
         self.news = Some(Box::new(news));
         self
     }
 
-    /// Calls `news` for changes in live rooms; `news` must not wait.
+    /// Calls `news` for changes in live rooms; `news` must not block.
     #[must_use]
     pub fn telling_of_rooms(mut self, news: impl Fn(RoomEvent) + Send + 'static) -> Self {
         self.room_news = Some(Box::new(news));
         self
     }
 
-    /// Calls `notes` for notes to phones in rooms; `notes` must not wait.
+    /// Calls `notes` for notes to phones in rooms; `notes` must not block.
     #[must_use]
     pub fn noting_rooms(mut self, notes: impl Fn(RoomNote) + Send + 'static) -> Self {
         self.room_notes = Some(Box::new(notes));
         self
     }
 
-    /// Sends phones' answers to notes, and phones' own messages, to `notes`.
+    /// Sends phones' responses to notes, and phones' own messages, to `notes`.
     #[must_use]
     pub fn noting(mut self, notes: mpsc::Sender<PhoneReply>) -> Self {
         self.notes = Some(notes);
         self
     }
 
-    /// Stores in `extensions` what phones change by star codes.
+    /// Stores in `extensions` the changes that phones request by star codes.
     #[must_use]
     pub fn changing(mut self, extensions: Arc<dyn Extensions>) -> Self {
         self.extensions = Some(extensions);
         self
     }
 
-    /// Traces the legs that `tracing` chooses.
+    /// Traces the legs that `tracing` selects.
     #[must_use]
     pub fn traced(mut self, tracing: impl Tracing + 'static) -> Self {
         self.media.trace(Box::new(tracing));
@@ -231,8 +231,8 @@ impl Driver {
         let mut tick = tokio::time::interval(TICK_EVERY);
         self.read_clock();
         self.feed(Input::Begin);
-        // Set anew only for an earlier deadline: most deadlines are withdrawn, and one turn too many costs less
-        // than a change of the timer in every turn.
+        // Reset only for an earlier deadline: most deadlines are withdrawn, and one unneeded iteration costs less
+        // than a change of the timer in every iteration.
         let mut timer = pin!(tokio::time::sleep_until(self.deadline().into()));
         loop {
             let deadline = self.deadline();
@@ -269,7 +269,7 @@ impl Driver {
         }
     }
 
-    /// Handles what ended the wait of a turn.
+    /// Handles the event that ended the wait of an iteration.
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrival(arrival) => self.arrived(arrival),
@@ -330,7 +330,7 @@ impl Driver {
                     Err(message) => self.feed(Input::Message { flow, message }),
                 }
             }
-            // A phone that another node called is gone.
+            // A phone that another node called is unreachable.
             Arrival::Refused { flow, bytes } if edge::has_sent(&self.edge, &flow, &bytes) => {
                 self.feed(Input::Closed(flow));
             }
@@ -354,14 +354,14 @@ impl Driver {
             .admit(now.instant, &flow, &bytes)
             .and_then(|rank| if self.intake.push(rank, flow, bytes) { Ok(()) } else { Err(Dropped::Queue) });
         if let Err(reason) = admitted {
-            // The ACK of a refusal that left no transaction belongs to a call all the same.
+            // The ACK of a refusal that left no transaction belongs to a call nevertheless.
             self.tapped.fed(now, &mut self.switch, unread.filter(|_| reason == Dropped::Stray));
             self.carry_out(now, Output::Notice(Notice::Dropped(flow.remote.ip(), reason)));
         }
     }
 
-    /// Processes waiting datagrams, and drains the sockets meanwhile, so that datagrams that will be dropped
-    /// do not fill the system's socket buffers.
+    /// Processes waiting datagrams, and drains the sockets in between, so that datagrams that will be dropped do not
+    /// fill the system's socket buffers.
     fn work_off(&mut self) {
         for turn in 0..BURST_MAX {
             if turn.is_multiple_of(READ_EVERY) {
@@ -397,7 +397,7 @@ impl Driver {
         }
     }
 
-    /// Feeds a query to the switch, unless its client has given it up.
+    /// Feeds a query to the switch, unless its client has abandoned it.
     fn query(&mut self, waiting: WaitingQuery) {
         let Some((query, reply)) = waiting.begin() else { return };
         self.last_token = self.last_token.wrapping_add(1);
@@ -448,7 +448,7 @@ impl Driver {
             }
             Output::Reply(token, answer) => {
                 if let Some(reply) = self.replies.remove(&token) {
-                    // Fails if the client has gone away meanwhile; that is harmless.
+                    // Fails if the client has disconnected in the meantime; that is harmless.
                     let _ = reply.send(answer);
                 }
             }
@@ -498,7 +498,7 @@ impl Driver {
         }
     }
 
-    /// Passes news to the task that stores the notes, without waiting.
+    /// Passes a reply to the task that stores the notes, without waiting.
     fn tell_notes(&mut self, now: Now, news: PhoneReply) {
         let refused = match &self.notes {
             Some(notes) => notes.try_send(news).err().map(TrySendError::into_inner),
@@ -506,7 +506,7 @@ impl Driver {
         };
         match refused {
             None => {}
-            // The note's receipt expires when no answer is stored for a while.
+            // The note's receipt expires if no answer is stored for a while.
             Some(PhoneReply::Answered { note, .. }) => {
                 tracing::error!(note.id = %note, "the answer of a phone to a note is lost: too many wait to be stored");
             }
@@ -524,7 +524,7 @@ impl Driver {
         drop(self.supervisor.once(Task::Names, async move {
             // A lookup that panics counts as an unknown name, so that the waiting call continues.
             let answer = supervisor.attempt(Task::Names, resolver.lookup(&address)).await;
-            // Fails only when the engine stops and the driver is gone.
+            // Fails only if the engine stops and the driver no longer exists.
             let _ = done.send((address, answer.unwrap_or_default())).await;
         }));
     }
@@ -536,7 +536,7 @@ impl Driver {
         drop(self.supervisor.once(Task::StarCodes, async move {
             let stored = star_codes::store(extensions, extension, change, now.wall);
             let result = supervisor.attempt(Task::StarCodes, stored).await;
-            // Fails only when the engine stops and the driver is gone.
+            // Fails only if the engine stops and the driver no longer exists.
             let _ = done.send((extension.0, result.unwrap_or(Err(SERVICE_UNAVAILABLE)))).await;
         }));
     }
@@ -547,7 +547,7 @@ impl Driver {
         // A stalled disk delays records, not calls: the record is written at the call's end.
         if let Err(JournalFull { .. }) = self.journal.answered_then(*record, done.clone()) {
             tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
-            // The driver has the other end.
+            // The driver has the receiver.
             let _ = done.send(call);
         }
     }
@@ -652,7 +652,7 @@ impl Driver {
     }
 }
 
-/// What ends the wait of a turn.
+/// The event that ends the wait of an iteration.
 enum Event {
     Arrival(Arrival),
     Changed(ExtensionId, Result<(), u16>),
@@ -673,17 +673,17 @@ fn now() -> Now {
     Now { instant: Instant::now(), wall: Timestamp::from_micros(micros) }
 }
 
-/// Messages or questions processed in a row before timers and notices.
+/// Messages or queries processed in a row before timers and notices.
 const BURST_MAX: usize = 64;
 /// Messages processed between two reads of the sockets.
 const READ_EVERY: usize = 4;
 /// Datagrams read from the sockets in a row: what a flood delivers in a few milliseconds.
 const READ_MAX: usize = 256;
-/// The answer to a phone's message that no task can take.
+/// The response to a phone's message that no task can accept.
 const SERVICE_UNAVAILABLE: u16 = 503;
 /// How long the last BYEs and reports may take after the drain time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Answers of DNS and of the database that may wait for the driver.
+/// Results of DNS and of the database that may wait for the driver.
 const NEWS_MAX: usize = 1_024;
 /// Time until a busy worker or journal is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(5);

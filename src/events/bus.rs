@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::events::queue::Queue;
 
-/// Passes every event that becomes visible in the log to every stream; clones are one bus.
+/// Passes every event that becomes visible in the log to every stream; clones share one bus.
 #[derive(Clone)]
 pub struct Bus(Arc<Shared>);
 
@@ -55,7 +55,7 @@ pub(super) struct Membership {
 }
 
 impl Bus {
-    /// A bus for the events of `store`. It passes nothing on until [`Bus::run`] reads.
+    /// A bus for the events of `store`. It passes no events on until [`Bus::run`] reads.
     pub fn new(store: &Store) -> Self {
         Self::over(Arc::new(store.clone()))
     }
@@ -93,7 +93,7 @@ impl Bus {
     }
 
     async fn read(&self, heard: &mut Listener) {
-        // When the log is read although everything seems to be known: other processes do not ring this bell.
+        // When the log is read even if memory seems complete: other processes do not ring this bell.
         let mut look_at = Instant::now();
         loop {
             let Some(start) = self.position_to_read() else {
@@ -144,7 +144,7 @@ impl Bus {
     fn show(&self, start: Position, events: Vec<Arc<StreamedEvent>>, next: Position) {
         let mut live = self.0.live.lock();
         if live.position != start {
-            // All streams had left, and a stream that joined meanwhile started later.
+            // All streams had left, and a stream that joined in the meantime started later.
             return;
         }
         for event in &events {
@@ -160,7 +160,7 @@ impl Bus {
 
     /// Adds a stream that has nearly caught up.
     pub(super) async fn join(&self, filter: Arc<EventFilter>) -> Result<Membership, Problem> {
-        // Without streams the position is an old one; the events in between need not be read.
+        // Without streams the position is outdated; the events in between need not be read.
         let end =
             if self.position_to_read().is_none() { self.0.log.end().await? } else { Position::default() };
         let queue = Arc::new(Queue::default());

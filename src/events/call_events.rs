@@ -1,9 +1,9 @@
-//! What the switch tells at once, on its way into the outbox: `call.ringing`, `call.answered`, `call.media_warning` and
-//! `security.guessing`.
+//! Events that the switch reports immediately, queued for the outbox: `call.ringing`, `call.answered`,
+//! `call.media_warning` and `security.guessing`.
 //!
-//! The end of a call is not among them: its event is made when its record is stored. The events here are stored
-//! with the records of other calls (`cdr/writer.rs`), and never delay a call. An unavailable database delays
-//! them, a crash loses what is not stored yet, and beyond [`QUEUE_LEN_MAX`] they are dropped and counted.
+//! The end of a call is not included: its event is created when its record is stored. The events here are stored with
+//! the records of other calls (`cdr/writer.rs`), and never delay a call. An unavailable database delays them, a crash
+//! loses those that are not stored yet, and beyond [`QUEUE_LEN_MAX`] they are dropped and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use sidetone_model::live_call::{CallEvent, LiveCall};
 use sidetone_model::switch_event::SwitchEvent;
 use tokio::sync::mpsc;
 
-/// The end that the switch writes to; it never waits. The writer ends after it.
+/// The end that the switch writes to; it never blocks. The writer ends after it.
 pub struct CallEventSender {
     queue: mpsc::Sender<SwitchEvent>,
     answered: Option<Answered>,
     counts: Arc<CallEventCounters>,
 }
 
-/// Called at once for every answered call; it must not wait.
+/// Called immediately for every answered call; it must not block.
 type Answered = Box<dyn Fn(&LiveCall) + Send>;
 
 /// Counters, readable at any time.
@@ -34,7 +34,7 @@ pub struct CallEventCounters {
 #[derive(Debug)]
 pub struct CallEventQueue {
     queue: mpsc::Receiver<SwitchEvent>,
-    /// Taken while waiting.
+    /// An event that [`CallEventQueue::changed`] has received.
     taken: Option<SwitchEvent>,
     is_open: bool,
     counts: Arc<CallEventCounters>,
@@ -49,15 +49,15 @@ pub fn call_events() -> (CallEventSender, CallEventQueue) {
 }
 
 impl CallEventSender {
-    /// Returns the sender with `answered`, which is called at once for every answered call, whatever the
-    /// database does.
+    /// Returns the sender with `answered`, which is called immediately for every answered call, independent of the
+    /// state of the database.
     #[must_use]
     pub fn telling(mut self, answered: impl Fn(&LiveCall) + Send + 'static) -> Self {
         self.answered = Some(Box::new(answered));
         self
     }
 
-    /// Passes it on.
+    /// Queues an event.
     pub fn send(&self, event: impl Into<SwitchEvent>) {
         let event = event.into();
         if let (SwitchEvent::Call(CallEvent::Answered(call)), Some(answered)) = (&event, &self.answered) {
@@ -69,7 +69,7 @@ impl CallEventSender {
         }
         self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        // Logs each time the number has doubled, so that a full queue does not fill the log as well.
+        // Logs whenever the number has doubled, so that a full queue does not fill the log as well.
         if dropped.is_power_of_two() {
             tracing::error!(
                 dropped,
@@ -112,7 +112,7 @@ impl CallEventQueue {
         self.is_open
     }
 
-    /// Waits for a change, or until the other end is dropped; may be dropped and called again.
+    /// Waits for a change, or until the sender is dropped; may be dropped and called again.
     pub async fn changed(&mut self) {
         if self.taken.is_none() && self.is_open {
             self.taken = self.queue.recv().await;
@@ -120,7 +120,7 @@ impl CallEventQueue {
         }
     }
 
-    /// Takes what waits, at most `len_max` changes.
+    /// Takes the waiting changes, at most `len_max`.
     pub fn take(&mut self, into: &mut Vec<SwitchEvent>, len_max: usize) {
         let queue = &mut self.queue;
         let waiting = std::iter::from_fn(|| queue.try_recv().ok());

@@ -1,7 +1,7 @@
 //! The events that one stream has not taken yet.
 //!
-//! *Bounds*: [`EVENTS_MAX`] events with [`BYTES_MAX`]. Further events are counted and not kept: a slow reader
-//! gets a report of what is missing, and does not delay other streams.
+//! *Bounds*: [`EVENTS_MAX`] events with [`BYTES_MAX`]. Further events are counted and not kept: a slow reader gets a
+//! report of the missing events, and does not delay other streams.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) enum Taken {
     Closed,
     /// An event.
     Event(Arc<StreamedEvent>),
-    /// What did not fit; nothing follows.
+    /// The events that did not fit; nothing follows.
     Missing(Gap),
 }
 
@@ -56,7 +56,7 @@ impl Queue {
         begun
     }
 
-    /// Closes the queue; what is in it can still be taken.
+    /// Closes the queue; its content can still be taken.
     pub(super) fn close(&self) {
         self.held.lock().closed = true;
         self.changed.notify_one();

@@ -36,7 +36,7 @@ enum Phase {
     Replay,
     /// It is on the bus and reads the events before that.
     CatchUp(Membership),
-    /// It takes what the bus passes on.
+    /// It takes the events from its queue.
     Live(Membership),
     Ended,
 }
@@ -58,7 +58,7 @@ impl Drop for Open {
 }
 
 impl Stream {
-    /// A stream of what `filter` admits, starting at `start`.
+    /// A stream of the events that `filter` admits, starting at `start`.
     pub(super) async fn open(
         bus: Bus,
         filter: EventFilter,
@@ -133,7 +133,7 @@ impl Stream {
                         let is_last = batch.is_last;
                         self.take(batch, Some(joined_at));
                         if is_last {
-                            // Positions have holes, and not all events pass the filter.
+                            // Positions have gaps, and not all events pass the filter.
                             self.cursor = joined_at;
                         }
                     } else {
@@ -148,7 +148,7 @@ impl Stream {
         self.open.0.log().after(&self.filter.reader, self.cursor, REPLAY_LEN).await
     }
 
-    /// Prepares what was read; events after `end` come through the queue.
+    /// Prepares the events that were read; events after `end` come through the queue.
     fn take(&mut self, batch: EventBatch, end: Option<Position>) {
         let end = end.unwrap_or(batch.next);
         self.cursor = batch.next.min(end).max(self.cursor);
@@ -196,5 +196,5 @@ impl EventStream for Stream {
     }
 }
 
-/// Events replayed at once: what one stream holds in memory for its client.
+/// Events per replay read: the number that one stream holds in memory for its client.
 const REPLAY_LEN: u32 = 64;

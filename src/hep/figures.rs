@@ -20,7 +20,7 @@ pub type LiveCallIds = Arc<Mutex<HashMap<CallId, String>>>;
 
 /// Reports the legs of live calls.
 pub struct LiveFigures {
-    /// Where the reports go.
+    /// The sender of the reports.
     pub hep: HepSender,
     /// The calls that are up.
     pub calls: LiveCallIds,
@@ -45,7 +45,7 @@ impl LiveFigures {
                 if *stopped.borrow() {
                     return;
                 }
-                // A switch that is busy is not asked further in this round.
+                // If the switch is busy, it is not queried again in this round.
                 match self.quality.quality(call).await {
                     Ok(Some(live)) => report(&self.hep, &call_id, &live.quality),
                     Ok(None) => drop(self.calls.lock().remove(&call)),
@@ -106,7 +106,7 @@ fn json_of(call_id: &str, quality: &CallQuality, leg: &LegQuality) -> Value {
         ("FAR_JITTER", at(&outbound, "/far_end/jitter_ms")),
     ];
     for (name, value) in texts.into_iter().chain(figures) {
-        // What was not measured is absent, never zero.
+        // Values that were not measured are absent, never zero.
         if !value.is_null() {
             report.insert(name.to_owned(), value);
         }
@@ -116,7 +116,7 @@ fn json_of(call_id: &str, quality: &CallQuality, leg: &LegQuality) -> Value {
 
 /// How often the figures of a live leg are reported.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// Live calls whose figures are reported in a round; any of them when there are more.
+/// Live calls whose figures are reported in a round; if there are more, any of them.
 const CALLS_MAX: usize = 2_000;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! HEP version 3 packets: what a Homer server receives (HEP3 specification, revision 37, github.com/sipcapture/HEP).
+//! HEP version 3 packets, as a Homer server receives them (HEP3 specification, revision 37,
+//! github.com/sipcapture/HEP).
 //!
 //! ```text
 //! "HEP3" | length u16 | chunks: vendor u16 = 0 | type u16 | length u16, with these six bytes | value
@@ -24,7 +25,7 @@ pub enum Kind {
 /// A packet to be sent to a Homer server.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'p> {
-    /// What the payload is.
+    /// The type of the payload.
     pub kind: Kind,
     /// When it was received, sent or measured.
     pub at: Timestamp,
@@ -32,16 +33,16 @@ pub struct Packet<'p> {
     pub source: SocketAddr,
     /// Its receiver.
     pub destination: SocketAddr,
-    /// Whether it was on UDP; otherwise on TCP, or on what runs over TCP.
+    /// Whether it was sent over UDP; otherwise over TCP, or a protocol over TCP.
     pub is_udp: bool,
     /// The Call-ID of the call; empty for none.
     pub correlation: &'p str,
-    /// The message or the JSON; what is longer than a datagram may be is cut.
+    /// The message or the JSON; cut if it is longer than a datagram allows.
     pub payload: &'p [u8],
 }
 
 impl Packet<'_> {
-    /// Returns the packet as it is sent, with the number of the capture agent and its password, if there is one.
+    /// Returns the encoded packet, with the number of the capture agent and its password, if there is one.
     pub fn encode(&self, capture_id: u32, password: &str) -> Vec<u8> {
         let mut out =
             Vec::with_capacity(FIXED_BYTES + self.payload.len().min(PAYLOAD_MAX) + self.correlation.len());
@@ -104,7 +105,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Both addresses in the family of IPv6 unless both are IPv4: a packet has one family.
+/// Both addresses as IPv6 unless both are IPv4: a packet has one address family.
 fn aligned(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
     if source.is_ipv4() == destination.is_ipv4() {
         return (source, destination);
@@ -137,7 +138,7 @@ const UDP: u8 = 17;
 const TCP: u8 = 6;
 /// Bytes of a chunk before its value.
 const CHUNK_HEAD: usize = 6;
-/// More than all chunks but the payload and the correlation take.
+/// More than all chunks except the payload and the correlation take.
 const FIXED_BYTES: usize = 256;
 /// The most bytes of a payload, so that a packet fits in a datagram.
 const PAYLOAD_MAX: usize = 60_000;
@@ -152,7 +153,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The chunks of a packet by their types; `None` for what is no packet.
+    /// The chunks of a packet by their types; `None` for other bytes.
     pub(crate) fn decode(packet: &[u8]) -> Option<BTreeMap<u16, Vec<u8>>> {
         let rest = packet.strip_prefix(b"HEP3")?;
         let number =

@@ -17,7 +17,7 @@ pub struct RtcpExport {
 }
 
 impl RtcpExport {
-    /// The export of a call whose Call-ID is not known yet.
+    /// The export of a call without a Call-ID so far.
     pub fn new(hep: HepSender) -> Self {
         RtcpExport { hep, call_id: OnceLock::new() }
     }
@@ -30,7 +30,7 @@ impl RtcpExport {
 
 impl RtcpSink for RtcpExport {
     fn take(&self, packet: &RtcpPacket<'_>) {
-        // No party knows the port before the INVITE has its Call-ID, so that nothing is lost here in practice.
+        // No party has the port before the INVITE has its Call-ID, so nothing is lost here in practice.
         let Some(correlation) = self.call_id.get() else { return self.leave_out() };
         self.hep.send_spare(&Packet {
             kind: Kind::Rtcp,

@@ -1,5 +1,5 @@
-//! The queue to a Homer server and the task that sends it. Lossy by design: a full queue and a server that is away cost
-//! packets, which are counted, and never make a sender wait.
+//! The queue to a Homer server and the task that sends it. Lossy by design: a full queue and an unreachable server
+//! cost packets, which are counted, and never block a sender.
 
 use std::io;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ impl HepSender {
         }
     }
 
-    /// Sends a packet without waiting if half of the queue is free: parties may send RTCP without end, and the other half
-    /// stays for SIP and figures.
+    /// Sends a packet without waiting if half of the queue is free: parties may send any amount of RTCP, and the
+    /// other half is reserved for SIP and figures.
     pub(super) fn send_spare(&self, packet: &Packet<'_>) {
         if self.queue.capacity() < QUEUE_MAX / 2 {
             return self.note_dropped();
@@ -91,7 +91,7 @@ impl HepSender {
     }
 }
 
-/// The way to the server.
+/// The connection to the server.
 enum Connection {
     Tcp(TcpStream),
     Udp(UdpSocket),
@@ -113,7 +113,7 @@ struct Link {
     connection: Option<Connection>,
     /// When the connection was last opened or tried.
     opened: Option<Instant>,
-    /// Whether the server is away and this was logged.
+    /// Whether the server is unreachable and this was logged.
     is_away: bool,
 }
 
@@ -178,9 +178,9 @@ async fn open(settings: &HepSettings) -> io::Result<Connection> {
     Ok(Connection::Udp(socket))
 }
 
-/// Packets that wait: a second of a busy node.
+/// Packets that wait: one second of a busy node.
 const QUEUE_MAX: usize = 4_096;
-/// The pause before a server that is away is tried again.
+/// The pause before an unreachable server is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How often the name of the server is looked up again.
 const RESOLVE_EVERY: Duration = Duration::from_secs(60);

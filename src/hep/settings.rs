@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The server and how it knows this node.
+/// The server and the identity of this node towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HepSettings {
     /// Whether packets are sent over UDP; otherwise over TCP.
@@ -15,7 +15,7 @@ pub struct HepSettings {
     pub password: HepPassword,
 }
 
-/// A password, which no log shows.
+/// A password, which is never logged.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct HepPassword(pub String);
 
@@ -28,7 +28,7 @@ impl fmt::Debug for HepPassword {
 /// Reads `udp:host:port` or `tcp:host:port`; returns whether it is UDP, and the host with its port.
 ///
 /// # Errors
-/// What is wrong with any other text.
+/// The error in any other text.
 pub fn parse_server(text: &str) -> Result<(bool, String), String> {
     let wrong =
         || format!("\"{text}\" must be udp:HOST:PORT or tcp:HOST:PORT, such as udp:homer.example.com:9060");

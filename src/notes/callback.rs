@@ -1,4 +1,4 @@
-//! The answers of call-info URLs, sent as notes into the calls that they are about.
+//! The responses of call-info URLs, sent as notes into their calls.
 
 use sidetone_model::access::Scope;
 use sidetone_model::note::{NewNote, Note, NoteChannel, NoteSource};
@@ -14,7 +14,7 @@ impl NoteSink for NoteService {
             let scope = Scope::Organisation(call.organisation_id);
             match self.to_call(scope, call.call_uuid, note.clone(), NoteSource::Url).await {
                 Ok(_) => Ok(()),
-                // No client waits for an answer: the call's list of notes shows why it was not sent.
+                // No client waits for a response: the call's list of notes shows why it was not sent.
                 Err(Problem::Conflict(reason) | Problem::NotFound(reason)) => {
                     self.keep_failed(self.unsent(call, Some(&note), reason)).await
                 }

@@ -26,7 +26,7 @@ impl ConferenceNotes {
         Self { orders, node, clock }
     }
 
-    /// Takes a note of a room; never waits. If the queue is full, the note is not sent; the call continues.
+    /// Takes a note of a room; never blocks. If the queue is full, the note is not sent; the call continues.
     pub fn send(&self, note: RoomNote) {
         if note.to.is_empty() {
             return;
@@ -78,7 +78,7 @@ fn stored(told: RoomNote, node: NodeId, sent_at: Timestamp) -> (NewNote, Dispatc
     (note, Dispatch { note: id, to: Destination::Calls(legs), payload })
 }
 
-/// The call, if all legs belong to the same one: then the note belongs to that call too.
+/// The call, if all legs belong to the same call: then the note belongs to that call too.
 fn one_call(legs: &[(CallId, LegId)]) -> Option<CallId> {
     let (first, _) = legs.first()?;
     legs.iter().all(|(call, _)| call == first).then_some(*first)

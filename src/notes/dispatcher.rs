@@ -28,15 +28,15 @@ impl Dispatcher {
     /// Takes a note for sending.
     ///
     /// # Errors
-    /// When the queue is full: the changes to store, which state that no phone was sent it.
+    /// When the queue is full: the changes to store, which report that the note was sent to no phone.
     pub(super) fn take(&self, dispatch: Dispatch) -> Result<(), Vec<Change>> {
         self.0.try_send(dispatch).map_err(|refused| unsent(&refused.into_inner(), PhoneAnswer::Overload))
     }
 }
 
 impl DispatchQueue {
-    /// Passes notes on until every sender is dropped; reports for those that the switch does not take that no
-    /// phone was sent them. It may be run again after a panic: notes in hand at that time may have been sent,
+    /// Passes notes on until every sender is dropped. For notes that the switch does not accept, it reports that they
+    /// were sent to no phone. It may be run again after a panic: notes in progress at that time may have been sent,
     /// and are not sent twice.
     pub async fn run(&mut self, phones: &dyn Phones, orders: &Orders) {
         let interrupted = std::mem::take(&mut self.in_hand);
@@ -56,7 +56,7 @@ impl DispatchQueue {
     }
 }
 
-/// The changes that state that no phone was sent a note, and why.
+/// The changes that report that a note was sent to no phone, and why.
 fn unsent(dispatch: &Dispatch, why: PhoneAnswer) -> Vec<Change> {
     let change = |place| Change::Answered { note: dispatch.note, place, outcome: outcome(why) };
     (0..dispatch.to.len()).map(change).collect()
@@ -64,5 +64,5 @@ fn unsent(dispatch: &Dispatch, why: PhoneAnswer) -> Vec<Change> {
 
 /// Notes that wait for the switch.
 const QUEUE_LEN_MAX: usize = 8_192;
-/// Notes passed on at once: what the switch sends between two datagrams.
+/// Notes passed on in one step: the number that the switch sends between two datagrams.
 const BATCH_LEN_MAX: usize = 64;

@@ -1,11 +1,12 @@
-//! Notes to phones: stored before they are sent, sent once, with the answers of the phones and their users.
+//! Notes to phones: stored before they are sent, sent once, with the responses of the phones and their users.
 //!
-//! [`NoteService`] is behind the HTTP face. It asks the switch which phones there are (`Phones`), has the note stored
-//! with its event by the [`NoteWriter`], which commits what comes at one time in one transaction, and answers. Only then
-//! the [`dispatcher`](dispatcher()) hands it to the switch, which tells what every phone answered; and that is stored the same way. A note
-//! whose sending was under way when the engine died is not sent again: nobody is shown a note twice.
+//! [`NoteService`] serves the HTTP API. It queries the switch for the phones (`Phones`), has the note stored with its
+//! event by the [`NoteWriter`], which commits simultaneous notes in one transaction, and responds. Only then does the
+//! [`dispatcher`](dispatcher()) pass it to the switch, which reports the response of every phone; these are stored in
+//! the same way. A note whose sending was in progress when the engine crashed is not sent again: no user is shown a
+//! note twice.
 //!
-//! `sidetone_model::note::rules` is pure: what an answer means for a receipt.
+//! `sidetone_model::note::rules` is pure: it derives the state of a receipt from a response.
 
 mod callback;
 mod conference_notes;

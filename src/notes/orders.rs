@@ -40,8 +40,8 @@ impl Orders {
         stored.await.map_err(|_| stopped())?.map(drop)
     }
 
-    /// Stores an acknowledgement; returns the result. It is stored soon or not at all, because a phone waits
-    /// for the answer.
+    /// Stores an acknowledgement; returns the result. It is stored soon or not at all, because a phone waits for the
+    /// response.
     ///
     /// # Errors
     /// When it is not stored.
@@ -58,8 +58,8 @@ impl Orders {
         let _ = self.0.send(Order { change, reply: None, dispatch: None, expires: None }).await;
     }
 
-    /// Stores a note of the service itself, and sends it after that: soon or not at all, because it reports
-    /// something that has just happened. Never waits; `false` when the queue is full.
+    /// Stores a note of the service itself, and sends it after that: soon or not at all, because it reports an event
+    /// that has just happened. Never blocks; `false` if the queue is full.
     pub fn announce(&self, note: NewNote, dispatch: Dispatch) -> bool {
         let change = Change::Sent(Box::new(note));
         let expires = Some(Instant::now() + CONFERENCE_PATIENCE);
@@ -80,6 +80,7 @@ const ORDERS_MAX: usize = 8_192;
 const BUSY_S: u64 = 1;
 /// How long a room's note may wait for the database: after that it is out of date.
 const CONFERENCE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long an acknowledgement may wait: its sender repeats it for 32 s (RFC 3261 §17.1.2.2), and a repeated request
-/// costs the store nothing. A disk may be busy for longer than the 500 ms after which the first repetition comes.
+/// How long an acknowledgement may wait: its sender retransmits it for 32 s (RFC 3261 §17.1.2.2), and a
+/// retransmission costs the store nothing. A disk may be busy for longer than the 500 ms until the first
+/// retransmission.
 const TAP_PATIENCE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The switch's reports about notes: the answers of phones, and messages from phones.
+//! The switch's reports about notes: the responses of phones, and messages from phones.
 
 use sidetone_model::ids::NoteId;
 use sidetone_model::note::rules::outcome;
@@ -24,11 +24,11 @@ pub enum PhoneReply {
         /// The result.
         answer: PhoneAnswer,
     },
-    /// A phone sent a message that needs an answer.
+    /// A phone sent a message that needs a response.
     IncomingMessage(IncomingMessage),
 }
 
-/// Stores the switch's reports until it stops, and answers the phones according to the result.
+/// Stores the switch's reports until the switch stops, and responds to the phones according to the result.
 pub async fn follow(
     replies: &mut mpsc::Receiver<PhoneReply>,
     orders: &Orders,
@@ -43,8 +43,7 @@ pub async fn follow(
             }
             PhoneReply::IncomingMessage(said) => {
                 let (orders, switch, now) = (orders.clone(), switch.clone(), clock());
-                // One slow commit does not delay other messages. No more of them wait than the writer
-                // accepts.
+                // One slow commit does not delay other messages. No more of them wait than the writer accepts.
                 let watched = supervisor.clone();
                 drop(supervisor.once(Task::PhoneReplies, async move {
                     let key = said.key;
@@ -56,8 +55,8 @@ pub async fn follow(
     }
 }
 
-/// Processes a phone's message; returns the status of the answer. A 200 is sent only after the
-/// acknowledgement is stored.
+/// Processes a phone's message; returns the status of the response. A 200 is sent only after the acknowledgement is
+/// stored.
 async fn heard(said: IncomingMessage, orders: &Orders, now: Timestamp) -> u16 {
     let Some(acknowledgement) = Acknowledgement::parse(&said.body) else { return BAD_REQUEST };
     let organisation = said.organisation;
@@ -70,7 +69,7 @@ async fn heard(said: IncomingMessage, orders: &Orders, now: Timestamp) -> u16 {
     };
     match orders.tap(Tap { by, acknowledgement, now }).await {
         Ok(Written::Done) => OK,
-        // The same answer for every refused acknowledgement, so that it does not reveal which notes exist.
+        // The same response for every refused acknowledgement, so that it does not reveal which notes exist.
         Ok(Written::Refused) => FORBIDDEN,
         Err(_) => SERVICE_UNAVAILABLE,
     }

@@ -33,7 +33,7 @@ pub struct NoteService {
 }
 
 impl NoteService {
-    /// Returns a service made of these parts.
+    /// Returns a service with these parts.
     pub fn new(
         store: Store,
         phones: Arc<dyn Phones>,

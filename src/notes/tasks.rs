@@ -14,7 +14,7 @@ use crate::driver::Handle;
 use crate::notes::{ConferenceNotes, NoteCounters, NoteService, NoteWriter, PhoneReply, dispatcher, follow};
 use crate::supervise::{Running, Supervisor, Task};
 
-/// What the notes need of a running engine.
+/// The parts of a running engine that the notes use.
 pub struct NoteTasks {
     service: NoteService,
     from_conferences: ConferenceNotes,
@@ -93,7 +93,7 @@ impl NoteTasks {
         Arc::clone(&self.counters)
     }
 
-    /// Stores what waits, and stops. Call it after the switch and the HTTP server have stopped.
+    /// Stores waiting changes, and stops. Call it after the switch and the HTTP server have stopped.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.sweeper.await;
@@ -141,11 +141,11 @@ async fn sweep_once(store: &Store, now: Timestamp) -> Result<(), StoreError> {
 /// Largest number of unprocessed reports of the switch.
 const REPLIES_MAX: usize = 16_384;
 const RESTARTED: &str = "the engine was restarted before the phone answered";
-/// Longest time for storing what waits at the end.
+/// Longest time for storing waiting changes at the end.
 const STOP_MAX: Duration = Duration::from_secs(5);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Pause between two batches, in which others can write.
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 const UNHEARD: &str = "no answer of the phone is known";
-/// Long after the last phone has answered or timed out.
+/// Far longer than the last phone takes to respond or time out.
 const UNHEARD_US: i64 = 5 * 60 * 1_000_000;

@@ -1,4 +1,4 @@
-//! The writer: what is stored together, what is sent and when, and an unavailable database.
+//! The writer: which notes are stored together, which are sent and when, and an unavailable database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::notes::{NoteCounters, NoteWriter, Orders, dispatcher};
 
-/// A log that keeps its transactions, and phones that keep what they were sent.
+/// A log that keeps its transactions, and phones that keep the notes they received.
 #[derive(Default)]
 struct World {
     transactions: Mutex<Vec<Vec<Change>>>,
@@ -33,7 +33,7 @@ struct World {
 impl NoteLog for World {
     fn write_changes<'a>(&'a self, changes: &'a [Change]) -> PortFuture<'a, Vec<Written>> {
         Box::pin(async move {
-            // As long as a disk takes, so that other orders arrive meanwhile.
+            // As long as a disk takes, so that other orders arrive in the meantime.
             let is_slow = self.is_slow.load(Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(if is_slow { 6_000 } else { 5 })).await;
             if self.is_away.load(Ordering::Relaxed) {
@@ -172,7 +172,7 @@ async fn a_database_that_is_away_sends_nothing_and_forgets_no_answer() {
     assert_eq!(world.stored(), [answered(7)]);
 }
 
-/// A phone repeats its acknowledgement meanwhile.
+/// A phone retransmits its acknowledgement in the meantime.
 #[tokio::test(start_paused = true)]
 async fn a_tap_waits_for_a_database_that_was_away_for_a_moment() {
     let world = Arc::new(World::default());

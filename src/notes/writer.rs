@@ -12,7 +12,7 @@ use crate::notes::orders::{Order, Orders};
 use crate::notes::{Dispatcher, NoteCounters};
 use crate::storing::{Fault, RETRY_AFTER};
 
-/// The task that stores.
+/// The task that stores notes.
 pub struct NoteWriter {
     orders: mpsc::Receiver<Order>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
@@ -49,14 +49,14 @@ impl NoteWriter {
         (sender, writer)
     }
 
-    /// Returns the writer with `letters` for what the database refuses permanently.
+    /// Returns the writer with `letters` for notes that the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
         self
     }
 
-    /// Stores until it is stopped and has stored what waited. It may be run again after a panic.
+    /// Runs until it is stopped and has stored the waiting orders. It may be run again after a panic.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         loop {
             if let Some(until) = self.pause_until {
@@ -89,8 +89,8 @@ impl NoteWriter {
         }
     }
 
-    /// Stores what is in hand, or only the first order after one of them was refused; what is left remains in
-    /// hand.
+    /// Stores the taken orders, or only the first one after one of them was refused; the rest remains for the next
+    /// call.
     async fn write(&mut self) {
         if self.in_hand.is_empty() {
             return;
@@ -117,7 +117,7 @@ impl NoteWriter {
         self.in_hand.extend(rest);
     }
 
-    /// Returns what is left to store of a batch that could not be stored.
+    /// Returns the orders of a failed batch that must still be stored.
     fn unstored(&mut self, batch: Vec<Order>, problem: &Problem) -> Vec<Order> {
         tracing::error!(error = %problem, "notes cannot be stored");
         let refused = Fault::of(problem) == Fault::Refused;
@@ -141,7 +141,7 @@ impl NoteWriter {
         }
         let unsent = order.dispatch.map_or(Ok(()), |dispatch| self.dispatcher.take(dispatch));
         if let Some(reply) = order.reply {
-            // The caller may have gone away: the note is stored and sent all the same.
+            // The caller may have disconnected: the note is stored and sent anyway.
             let _ = reply.send(Ok(written));
         }
         let unsent = unsent.err().unwrap_or_default().into_iter();
@@ -149,8 +149,7 @@ impl NoteWriter {
     }
 }
 
-/// Notifies the caller that the order is not stored; an order without a caller is returned, to be tried
-/// again.
+/// Notifies the caller that the order is not stored; an order without a caller is returned, to be tried again.
 fn keep(order: Order, problem: &Problem) -> Option<Order> {
     match order.reply {
         Some(reply) => {

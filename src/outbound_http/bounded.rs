@@ -6,8 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Reads no more than its limit: whatever else the other side sends, in whatever form, is not read from the
-/// network.
+/// Reads no more than its limit: any further data of the peer, in any form, is not read from the network.
 pub(super) struct Bounded<S> {
     inner: S,
     left_bytes: usize,

@@ -1,4 +1,4 @@
-//! One request: from the URL to the answer.
+//! One request: from the URL to the response.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -43,20 +43,20 @@ struct Shared {
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// From the call to the last byte: name lookup, connection, TLS, and the answer with its body.
+    /// From the call to the last byte: name lookup, connection, TLS, and the response with its body.
     pub total: Duration,
-    /// Bytes of the answer's body that are read.
+    /// Bytes of the response's body that are read.
     pub answer_bytes: usize,
 }
 
-/// The answer.
+/// The response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The status. A redirect is an answer like any other: it is not followed.
+    /// The status. A redirect is a response like any other: it is not followed.
     pub status: u16,
     /// `Content-Type`, if present and text.
     pub content_type: Option<String>,
-    /// `Retry-After`: its seconds, or the time between the answer's `Date` and the given date.
+    /// `Retry-After`: its seconds, or the time between the response's `Date` and the given date.
     pub retry_after: Option<Duration>,
     /// The body as received, with any compression; no longer than the limit.
     pub body: Bytes,
@@ -64,28 +64,28 @@ pub struct Answer {
     pub end: End,
 }
 
-/// How the body of an answer ended.
+/// How the body of a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The connection broke, or was closed, before the end.
     Broken,
-    /// The time was over.
+    /// The time limit was reached.
     Late,
-    /// It is longer than what is read.
+    /// It is longer than the limit.
     TooLarge,
     /// It is complete.
     Whole,
 }
 
 impl Answer {
-    /// Whether the other side accepted the request: any 2xx.
+    /// Whether the server accepted the request: any 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 impl Client {
-    /// A client on this host's network; `own` are the addresses of the host. Runs within a tokio runtime.
+    /// A client on this host's network; `own` are the addresses of the host. Must run within a tokio runtime.
     ///
     /// # Errors
     /// When the authorities of `settings` cannot be read.
@@ -108,13 +108,13 @@ impl Client {
         &self.shared.policy
     }
 
-    /// Sends `body` to `url` and reads the answer.
+    /// Sends `body` to `url` and reads the response.
     ///
     /// `headers` follow those that the client sends itself: `Host`, `User-Agent`, `Connection: close` and
-    /// `Content-Length`. The connection goes to an address that was checked, and is closed afterwards.
+    /// `Content-Length`. The connection is made to an address that was checked, and is closed afterwards.
     ///
     /// # Errors
-    /// Why there is no answer. Every answer with a complete head is one, whatever its status.
+    /// Why there is no response. Every response with a complete head is returned, whatever its status.
     pub async fn post(
         &self,
         url: &str,
@@ -148,7 +148,7 @@ impl Client {
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, PostError> {
         let port = url.port_or_known_default().unwrap_or_default();
         let host = match url.host() {
-            // `check_url` has checked it.
+            // `check_url` has checked this address.
             Some(Host::Ipv4(address)) => return Ok(vec![SocketAddr::new(address.into(), port)]),
             Some(Host::Ipv6(address)) => {
                 return Ok(vec![SocketAddr::new(IpAddr::V6(address).to_canonical(), port)]);
@@ -246,7 +246,7 @@ fn server_name(url: &Url) -> Result<ServerName<'static>, PostError> {
         .map_err(|_| PostError::Tls("no certificate can be for such a name".to_owned()))
 }
 
-/// Sends the request and reads the answer, while the connection runs beside it.
+/// Sends the request and reads the response, while the connection is driven.
 async fn exchange(
     stream: impl Stream + 'static,
     request: Request<Full<Bytes>>,
@@ -272,7 +272,7 @@ async fn exchange(
     loop {
         tokio::select! {
             answer = &mut talk => return answer,
-            // Its error also reaches the future that waits for the answer.
+            // Its error also reaches the future that waits for the response.
             _ = &mut connection, if driving => driving = false,
         }
     }
@@ -310,8 +310,7 @@ async fn answer(response: Response<Incoming>, budget: Budget, within: &Within) -
     }
 }
 
-/// RFC 9110 §10.2.3: seconds, or a date; a date is relative to the answer's own date, so that clocks may
-/// differ.
+/// RFC 9110 §10.2.3: seconds, or a date; a date is relative to the response's own date, so that clocks may differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -330,9 +329,9 @@ fn raw_bytes_max(budget: Budget) -> usize {
 const AGENT: &str = concat!("sidetone/", env!("CARGO_PKG_VERSION"));
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 4;
-/// Header lines of an answer.
+/// Header lines of a response.
 const HEADERS_MAX: usize = 64;
-/// Bytes of an answer before its body, and of all interim answers (1xx) together with that.
+/// Bytes of a response before its body, including all interim responses (1xx).
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a handshake, certificates included, and of the answer's head.
+/// Bytes of a handshake, certificates included, and of the response's head.
 const HANDSHAKE_BYTES_MAX: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! Why a request failed, in terms that the owner of the other host understands.
+//! Why a request failed, in terms that the operator of the remote host understands.
 
 use std::error::Error;
 use std::io;
@@ -10,13 +10,13 @@ use crate::outbound_http::network::LookupError;
 use crate::outbound_http::policy::Refusal;
 use crate::tls::tls_reason;
 
-/// Why there is no answer; a lower-case fragment.
+/// Why there is no response; a lower-case fragment.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    /// The answer is not HTTP, or its head is longer than what is read.
+    /// The response is not HTTP, or its head is longer than the limit.
     #[error("the answer is not valid HTTP: {0}")]
     Answer(String),
-    /// The other side closed the connection before it answered.
+    /// The server closed the connection before it responded.
     #[error("the connection was closed before an answer came")]
     Closed,
     /// None of the addresses accepts a connection.
@@ -39,7 +39,7 @@ pub enum PostError {
         /// The reason.
         reason: LookupError,
     },
-    /// The name has addresses, and none of them is public.
+    /// The name has addresses, but none of them is public.
     #[error("{host} has no public address")]
     NotPublic {
         /// The name.
@@ -51,7 +51,7 @@ pub enum PostError {
     /// It took too long.
     #[error("no answer within {} s ({stage})", .limit.as_secs_f32())]
     Timeout {
-        /// The limit for all of it.
+        /// The limit for the complete request.
         limit: Duration,
         /// The step that took too long.
         stage: Stage,
@@ -70,7 +70,7 @@ pub enum Stage {
     Connect,
     /// The handshake of TLS.
     Tls,
-    /// The head of the answer.
+    /// The head of the response.
     Answer,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn tls(error: &io::Error) -> PostError {
     PostError::Tls(tls_reason(error))
 }
 
-/// The error while the answer was awaited.
+/// The error while waiting for the response.
 pub(super) fn http(error: &hyper::Error) -> PostError {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = source {

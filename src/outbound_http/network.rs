@@ -45,11 +45,11 @@ pub struct System {
 }
 
 impl System {
-    /// The network of this host. Runs within a tokio runtime.
+    /// The network of this host. Must run within a tokio runtime.
     pub fn new() -> Self {
         let resolver = TokioResolver::builder_tokio().and_then(|mut builder| {
             let options = builder.options_mut();
-            // A cached answer could outlive its TTL; connections go to the checked address anyway.
+            // A cached result could outlive its TTL; connections are made to the checked address anyway.
             options.cache_size = 0;
             options.timeout = Duration::from_secs(2);
             options.attempts = 2;

@@ -1,4 +1,4 @@
-//! Where requests may go; pure.
+//! The allowed destinations of requests; pure.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub struct Policy {
 /// Why a URL is refused; a lower-case fragment that states the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The host is an address that is not public, in whatever notation.
+    /// The host is an address that is not public, in any notation.
     #[error("must be on a public address, and {0} is none")]
     Address(IpAddr),
     /// Spaces and control characters, which URL parsers treat differently.
@@ -67,8 +67,7 @@ impl Policy {
         Self { allow: settings.allow_addresses.clone(), ports: settings.ports.clone(), own }
     }
 
-    /// Parses a URL like a browser (WHATWG URL Standard), and checks everything that can be known without
-    /// looking up its name.
+    /// Parses a URL like a browser (WHATWG URL Standard), and checks all rules that need no name lookup.
     ///
     /// # Errors
     /// The rule that the URL breaks.
@@ -76,8 +75,8 @@ impl Policy {
         if text.chars().count() > URL_LEN_MAX {
             return Err(Refusal::TooLong);
         }
-        // The standard would silently remove them: `https://exam\nple.com` is one host for it and two for
-        // other parsers.
+        // The standard would silently remove them: `https://exam\nple.com` is one host for it and two for other
+        // parsers.
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(Refusal::Characters);
         }
@@ -99,10 +98,10 @@ impl Policy {
         Ok(url)
     }
 
-    /// Checks that a connection may go to `address`.
+    /// Checks that a connection may be made to `address`.
     ///
     /// # Errors
-    /// Why not.
+    /// The rule that the address breaks.
     pub fn check_address(&self, address: IpAddr) -> Result<(), Refusal> {
         let address = address.to_canonical();
         if self.allow.iter().any(|network| network.contains(address)) {
@@ -129,8 +128,8 @@ impl Policy {
                 if !labels_are_whole || plain.len() > NAME_LEN_MAX {
                     return Err(Refusal::Name);
                 }
-                // A test network that allows its own addresses may use any names; the addresses they resolve
-                // to are checked all the same.
+                // A test network that allows its own addresses may use any names; the addresses they resolve to are
+                // checked anyway.
                 if self.allow.is_empty() && is_local(plain) {
                     return Err(Refusal::LocalName(plain.to_owned()));
                 }

@@ -21,7 +21,7 @@ pub enum RootsError {
     File {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
     /// The cryptography provider supports none of the required protocols.

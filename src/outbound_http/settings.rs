@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sidetone_model::directory::Network;
 
-/// `[outbound_http]`: what is allowed in addition to public addresses.
+/// `[outbound_http]`: destinations that are allowed in addition to public addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundHttp {
     /// Addresses that are allowed although they are not public, for laboratories and tests.

@@ -11,7 +11,7 @@ pub(super) fn wav(language: Language, prompt: Prompt) -> &'static [u8] {
     }
 }
 
-/// The English one; tunes have no words.
+/// The English version; tunes have no words.
 fn english(prompt: Prompt) -> &'static [u8] {
     match prompt {
         Prompt::AllMuted => include_bytes!("../../sound/en/all-muted.wav"),
@@ -43,7 +43,7 @@ fn english(prompt: Prompt) -> &'static [u8] {
     }
 }
 
-/// The German one; the tunes are those of all languages.
+/// The German version; the tunes are shared by all languages.
 fn german(prompt: Prompt) -> &'static [u8] {
     match prompt {
         Prompt::AllMuted => include_bytes!("../../sound/de/all-muted.wav"),
@@ -93,7 +93,7 @@ mod tests {
                 let level = power_db(clip.samples());
                 assert!((-32.0..=-18.0).contains(&level), "{prompt}: {level} dB below full scale");
                 assert!((400..=20_000).contains(&clip.duration_ms()), "{prompt}: {} ms", clip.duration_ms());
-                // The tunes are in the binary once.
+                // The tunes are in the binary only once.
                 let is_shared = *language != Language::English
                     && wav(Language::English, *prompt) == wav(*language, *prompt);
                 bytes += if is_shared { 0 } else { wav(*language, *prompt).len() };

@@ -1,4 +1,4 @@
-//! Follows the stored prompts: a running engine plays an uploaded one within two seconds, on every node.
+//! Follows the stored prompts: a running engine plays an uploaded prompt within two seconds, on every node.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 use crate::prompts::Library;
 
-/// What a library contains so far.
+/// The prompts that a library contains so far.
 #[derive(Debug, Default)]
 pub struct Followed {
     revision: Option<i64>,
-    /// The revision of each prompt that was read, whether it can be played or not.
+    /// The revision of each prompt that was read, whether or not it can be played.
     read: HashMap<(OrganisationId, SoundName), i64>,
 }
 
@@ -42,7 +42,7 @@ impl Followed {
             if self.read.get(&(organisation, name)) == Some(&revision) {
                 continue;
             }
-            // A prompt that was removed meanwhile is handled in the next pass.
+            // A prompt that was removed in the meantime is handled in the next pass.
             let Some(wav) = store.own_prompt(organisation, name).await? else { continue };
             play(library, organisation, name, wav).await;
             self.read.insert((organisation, name), revision);
@@ -93,5 +93,5 @@ async fn play(library: &Library, organisation: OrganisationId, name: SoundName, 
 
 /// How often the task looks for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The least time between two readings after notices.
+/// The shortest time between two reads after notifications.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -33,7 +33,7 @@ impl Library {
         Library { own: Arc::default() }
     }
 
-    /// Returns what callers of the organisation hear: its own prompt, or the built-in one in this language.
+    /// Returns the prompt that callers of the organisation hear: its own, or the built-in one in this language.
     pub fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip> {
         self.own(organisation, prompt.into()).unwrap_or_else(|| self.builtin(language, prompt))
     }
@@ -77,8 +77,8 @@ impl Library {
     /// Uses the organisation's own sound from now on.
     ///
     /// # Errors
-    /// When all sounds would take more than [`OWN_BYTES_MAX`], or those that only the organisation has more than
-    /// [`NAMED_BYTES_MAX`]: nothing changes then.
+    /// When all sounds would take more than [`OWN_BYTES_MAX`], or the organisation's own named sounds more than
+    /// [`NAMED_BYTES_MAX`]; nothing is changed then.
     pub(super) fn put(
         &self,
         organisation: OrganisationId,
@@ -101,10 +101,10 @@ impl Library {
 }
 
 impl Own {
-    /// Bytes of all samples if this were the organisation's sound.
+    /// Bytes of all samples if this sound were added for the organisation.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// When it would exceed a limit.
     fn bytes_after(
         &self,
         organisation: OrganisationId,
@@ -136,15 +136,15 @@ impl Default for Library {
 /// The uploaded sounds have reached a limit of memory.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LibraryFull {
-    /// Those of all organisations.
+    /// The limit of all organisations.
     #[error("the sounds of all organisations would take more than {} MiB of memory", OWN_BYTES_MAX >> 20)]
     Node,
-    /// Those that only one organisation has.
+    /// The limit of one organisation's named sounds.
     #[error("the sounds own-… of the organisation would take more than {} MiB of memory", NAMED_BYTES_MAX >> 20)]
     Organisation,
 }
 
-/// The built-in prompts, decoded once in a process however many engines it starts, as tests do.
+/// The built-in prompts, decoded once per process, however many engines it starts, as tests do.
 static BUILTIN: LazyLock<HashMap<(Language, Prompt), Arc<Clip>>> = LazyLock::new(|| {
     let languages = Language::ALL.iter().map(|(language, _)| *language);
     let all = languages.flat_map(|language| Prompt::ALL.iter().map(move |prompt| (language, *prompt)));
@@ -166,7 +166,7 @@ fn bytes(clip: &Clip) -> usize {
 
 /// About two hours of audio.
 pub(super) const OWN_BYTES_MAX: usize = 256 << 20;
-/// About 17 minutes of audio, for the sounds that only one organisation has.
+/// About 17 minutes of audio, for the named sounds of one organisation.
 pub(super) const NAMED_BYTES_MAX: usize = 32 << 20;
 
 #[cfg(test)]

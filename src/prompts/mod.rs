@@ -1,8 +1,8 @@
 //! The prompts that callers hear: built-in ones and the organisations' own.
 //!
-//! Every clip is in memory, decoded in advance, so that playing it waits for nothing. An uploaded prompt is
-//! stored for every node ([`PromptService`]); each node reads it from there ([`follow`]). This module does not depend
-//! on calls and mixes.
+//! Every clip is in memory, decoded in advance, so that it plays without delay. An uploaded prompt is stored for
+//! every node ([`PromptService`]); each node reads it from the store ([`follow`]). This module does not depend on
+//! calls and mixes.
 
 mod builtin;
 mod follow;

@@ -77,7 +77,7 @@ impl Prompts for PromptService {
             if let Some(clip) = self.library.sound(organisation, language, name) {
                 return Ok(Some(clip.duration_ms()));
             }
-            // One that was stored a moment ago; the library has it within two seconds.
+            // A prompt that was stored a moment ago; the library has it within two seconds.
             let Some(wav) = self.store.own_prompt(organisation, name).await? else { return Ok(None) };
             let clip = tokio::task::spawn_blocking(move || Clip::from_wav(&wav)).await;
             let clip = clip.map_err(|error| Problem::Internal(error.to_string()))?;
@@ -124,7 +124,7 @@ impl Prompts for PromptService {
     fn remove(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, ()> {
         Box::pin(async move {
             if self.store.remove_prompt(organisation, name).await? {
-                // The follower does not know one that `ready` loaded.
+                // The follower has no entry for a prompt that `ready` loaded.
                 self.library.remove(organisation, name);
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! What an apply file declares of the prices of AI models.
+//! The prices of AI models in apply files.
 
 use sidetone_model::ai_price::{AiPrice, AiPriceKind, rules as price_rules};
 use sidetone_model::ids::AiPriceId;

@@ -16,12 +16,12 @@ use crate::provision::room_pins::DefaultPin;
 use crate::provision::trunks::Trunk;
 use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
 
-/// Makes `declarations` true in `store`, all or nothing; with `dry_run` only reports what it would do.
+/// Brings `store` into the state of `declarations`, all or nothing; with `dry_run` only reports the changes.
 ///
 /// Generated passwords and keys come from `rng`; only the report contains them.
 ///
 /// # Errors
-/// When a declaration contradicts what is stored, or the database fails; nothing has changed then.
+/// When a declaration contradicts stored data, or the database fails; nothing is changed then.
 pub async fn apply(
     store: &Store,
     declarations: &[Declaration],
@@ -143,7 +143,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// A credential is bound to its domain: with a new domain every password has to be set again.
+    /// A credential is bound to its domain: with a new domain every password must be set again.
     async fn refuse_orphaned_passwords(&mut self, declared: &Organisation) -> Result<(), StoreError> {
         let Some((id, domain)) = self.write.find_organisation(&declared.name).await? else { return Ok(()) };
         if domain == declared.sip_domain {

@@ -1,4 +1,4 @@
-//! Checks the numbers that declared extensions forward calls to, once everything that they may lead to is declared.
+//! Checks the numbers that declared extensions forward calls to, after all their possible targets are declared.
 
 use sidetone_store::StoreError;
 
@@ -7,7 +7,7 @@ use crate::provision::file::Declaration;
 use crate::provision::work::Work;
 
 impl<R> Work<'_, R> {
-    /// Refuses numbers that lead nowhere.
+    /// Refuses numbers without a route.
     pub(super) async fn forward_targets(&mut self, declaration: &Declaration) -> Result<(), StoreError> {
         for organisation in &declaration.organisations {
             let Some((id, _)) = self.write.find_organisation(&organisation.name).await? else { continue };

@@ -1,4 +1,4 @@
-//! Making prices as declared.
+//! Applies the declared prices.
 
 use sidetone_model::ids::{CostRateId, FxRateId, SellRateId};
 use sidetone_model::rating::{
@@ -11,7 +11,7 @@ use crate::provision::work::Work;
 use sidetone_store::StoreError;
 
 impl<R> Work<'_, R> {
-    /// Conversion rates first: credit in another currency asks for them.
+    /// Conversion rates are applied first: credit in another currency needs them.
     pub(super) async fn fx_rates(&mut self, rates: &Rates) -> Result<(), StoreError> {
         for FxRate { from, to, rate, from_time, .. } in &rates.fx {
             let (id, from, to, rate, from_time) = (FxRateId(Uuid::new_v4()), *from, *to, *rate, *from_time);
@@ -55,7 +55,7 @@ impl<R> Work<'_, R> {
                 self.refuse(path, "trunk", format!("there is no trunk \"{owner}\", declare it"));
                 continue;
             };
-            // Its reader has insisted on one.
+            // The reader has required a currency.
             let Some(currency) = *currency else { continue };
             let id = CostRateId(Uuid::new_v4());
             let (prefix, price, validity) = (prefix.clone(), rate.price(currency), *validity);

@@ -1,4 +1,4 @@
-//! Making conference rooms as declared.
+//! Applies the declared conference rooms.
 
 use rand::CryptoRng;
 use sidetone_model::directory::Destination;
@@ -62,7 +62,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// Where a number leads that is declared to lead to `target`; what is not there is refused.
+    /// The destination of a number that is declared to lead to `target`; a missing target is refused.
     pub(super) async fn destination(
         &mut self,
         id: OrganisationId,

@@ -27,7 +27,7 @@ impl<R: CryptoRng> Work<'_, R> {
             .then(|| Alphanumeric.sample_string(self.rng, PASSWORD_LEN));
         let password = declared.password.as_ref().map(|password| &password.0).or(generated.as_ref());
         let password_hash = match (password, stored) {
-            // The password is already stored: a new hash of it would end every session without need.
+            // The password is already stored: a new hash of it would end every session unnecessarily.
             (Some(password), Some(stored)) if hash::verify(password, &stored) => None,
             (Some(password), _) => {
                 let mut salt = [0; hash::SALT_LEN];
@@ -47,7 +47,7 @@ impl<R: CryptoRng> Work<'_, R> {
         let result = self.write.declare_user(&row, self.now).await;
         let taken = "a user of another organisation has this address";
         let Some((user, change)) = self.allowed(result, &declared.path, taken)? else { return Ok(()) };
-        // A generated password would be another one next time, so a dry run shows none.
+        // A generated password would be different the next time, so a dry run shows none.
         let password = generated.filter(|_| !self.dry_run);
         let what = format_args!("user {} of {}", declared.email, organisation.name);
         self.report.count(change, what, password.as_deref());
@@ -79,7 +79,7 @@ impl<R: CryptoRng> Work<'_, R> {
         let Some((key, change)) = self.allowed(result, &declared.path, "another key has this id")? else {
             return Ok(());
         };
-        // A generated key would be another one next time, so a dry run shows none.
+        // A generated key would be different the next time, so a dry run shows none.
         let generated = generated.filter(|_| !self.dry_run);
         let what = format_args!("API key {} of {}", declared.name, organisation.name);
         self.report.count(change, what, generated.as_deref());

@@ -5,8 +5,8 @@ use sidetone_model::directory::Secret;
 
 use crate::fields::Fields;
 
-/// Reads `call_info_url` with `call_info_secret`. If left out, the stored values stay, because the
-/// organisation may have set them itself; an empty URL removes them.
+/// Reads `call_info_url` with `call_info_secret`. If omitted, the stored values are kept, because the organisation
+/// may have set them itself; an empty URL removes them.
 pub(super) fn declared_call_info(fields: &mut Fields<'_>) -> Option<Option<CallInfoTarget>> {
     let (has_url, has_secret) = (fields.has("call_info_url"), fields.has("call_info_secret"));
     let url = fields.text("call_info_url");
@@ -32,7 +32,7 @@ pub(super) fn declared_call_info(fields: &mut Fields<'_>) -> Option<Option<CallI
     }
 }
 
-/// Reads `callback_secret`. If left out, the stored one stays; an empty one removes it.
+/// Reads `callback_secret`. If omitted, the stored one is kept; an empty one removes it.
 pub(super) fn declared_callback_secret(fields: &mut Fields<'_>) -> Option<Secret> {
     fields.checked("callback_secret", |text| match text {
         "" => Ok(Secret::default()),

@@ -1,4 +1,4 @@
-//! Extensions over HTTP: they are in the store, and the credentials are made here.
+//! Extensions for the HTTP API: they are in the store, and their credentials are created here.
 
 use parking_lot::Mutex;
 use rand::distr::{Alphanumeric, SampleString};

@@ -1,4 +1,4 @@
-//! Reads an apply file into declarations, with every mistake reported by its key.
+//! Reads an apply file into declarations, with every error reported by its key.
 
 use std::collections::HashSet;
 
@@ -44,13 +44,13 @@ pub(super) struct Organisation {
     pub(super) numbering: Numbering,
     pub(super) max_outbound_calls: Option<u32>,
     pub(super) max_call_seconds: Option<u32>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) call_info: Option<Option<CallInfoTarget>>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) callback_secret: Option<Secret>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) recording_retention_days: Option<u32>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) language: Option<Language>,
     pub(super) star_codes: Option<bool>,
     pub(super) teams: Vec<String>,
@@ -72,11 +72,11 @@ pub(super) struct Extension {
     pub(super) strict_source: Option<StrictSource>,
     pub(super) srtp: Srtp,
     pub(super) video: Video,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) forwarding: Option<Forwarding>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) do_not_disturb: Option<bool>,
-    /// `None` keeps what is stored.
+    /// `None` keeps the stored value.
     pub(super) language: Option<Language>,
     pub(super) max_registrations: u32,
     pub(super) notify_message_waiting: bool,
@@ -148,7 +148,7 @@ impl Declaration {
     }
 }
 
-/// Reads every valid table; the mistakes of the others are added to the problems.
+/// Reads every valid table; the errors of the others are added to the problems.
 fn each<T>(
     tables: Vec<(String, Table)>,
     problems: &mut Vec<Problem>,

@@ -1,8 +1,8 @@
 //! Apply files: the resources of organisations, declared in TOML and applied to the database.
 //!
-//! [`Declaration::parse`] reads and validates a file without looking at the database and reports
-//! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural
-//! keys. What is stored and not declared stays. Secrets leave this module once, in the [`Report`].
+//! [`Declaration::parse`] reads and validates a file without the database and reports all errors together; [`apply`]
+//! then brings the database into this state in one transaction, idempotent by natural keys. Stored resources that are
+//! not declared are kept. Secrets leave this module once, in the [`Report`].
 
 mod ai_prices;
 mod apply;

@@ -1,4 +1,4 @@
-//! What an apply file declares of prices: sell rates, cost rates, conversion rates.
+//! The prices in apply files: sell rates, cost rates, conversion rates.
 
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::rating::{Increments, Prefix, Price, Validity};
@@ -117,7 +117,7 @@ pub(super) fn fx_rate(path: String, table: Table, problems: &mut Vec<Problem>) -
     Some(FxRate { path, from: from?, to: to?, rate: rate?, from_time: from_time?.unwrap_or_default() })
 }
 
-/// `[first, next]` in seconds; per second if left out.
+/// `[first, next]` in seconds; per second if omitted.
 fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
     let Some(value) = fields.take("increments") else { return Some(Increments::SECONDS) };
     let seconds = |value: &Value| value.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
@@ -134,7 +134,7 @@ fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
 }
 
 impl PricedRate {
-    /// The price in the currency that it is in.
+    /// The price in its currency.
     pub(super) fn price(&self, currency: Currency) -> Price {
         Price { per_minute: self.per_minute, currency, increments: self.increments }
     }

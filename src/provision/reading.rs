@@ -1,4 +1,4 @@
-//! Fields that several tables of an apply file have.
+//! Fields that several tables of an apply file have in common.
 
 use sidetone_model::directory::Network;
 use sidetone_model::rules;
@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::fields::Fields;
 
-/// Networks in canonical form; the whole Internet is none.
+/// Networks in canonical form; the whole Internet is refused.
 pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[String]) -> Vec<Network> {
     let mut networks = Vec::with_capacity(texts.len());
     for text in texts {
@@ -21,7 +21,7 @@ pub(super) fn networks(fields: &mut Fields<'_>, key: &'static str, texts: &[Stri
     networks
 }
 
-/// How long an answered call lasts at most.
+/// The longest duration of an answered call.
 pub(super) fn max_call_seconds(fields: &mut Fields<'_>) -> Option<u32> {
     fields.integer("max_call_seconds", rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())
 }
@@ -30,7 +30,7 @@ pub(super) fn name_of(fields: &mut Fields<'_>) -> Option<String> {
     fields.required_checked("name", rules::name)
 }
 
-/// An instant, in quotes or not; `Some(None)` when it is left out.
+/// A timestamp, in quotes or not; `Some(None)` if omitted.
 pub(super) fn instant(fields: &mut Fields<'_>, key: &'static str) -> Option<Option<Timestamp>> {
     let text = match fields.take(key) {
         None => return Some(None),

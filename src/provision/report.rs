@@ -17,7 +17,7 @@ pub struct Report {
     lines: Vec<String>,
 }
 
-/// One organisation and what it owns.
+/// One organisation and its resources.
 #[derive(Debug, Serialize)]
 pub(super) struct OrganisationReport {
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct OrganisationReport {
     pub(super) rooms: Vec<RoomReport>,
 }
 
-/// Something with a name.
+/// An item with a name.
 #[derive(Debug, Serialize)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -39,7 +39,7 @@ pub(super) struct Named {
     pub(super) id: Option<String>,
 }
 
-/// Something with a number.
+/// An item with a number.
 #[derive(Debug, Serialize)]
 pub(super) struct Numbered {
     pub(super) number: String,

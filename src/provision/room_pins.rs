@@ -1,4 +1,4 @@
-//! Conference rooms over HTTP: they are in the store, and default PINs are generated here.
+//! Conference rooms for the HTTP API: they are in the store, and default PINs are generated here.
 
 use parking_lot::Mutex;
 use rand::rngs::StdRng;

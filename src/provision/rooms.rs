@@ -1,4 +1,4 @@
-//! What an apply file declares of conference rooms.
+//! Conference rooms in apply files.
 
 use sidetone_model::room::{Pin, Role, RoomPin, rules};
 use sidetone_model::rules as common;
@@ -22,7 +22,7 @@ pub(super) struct Room {
     pub(super) announce_names: bool,
     pub(super) max_members: u32,
     pub(super) minutes_email: String,
-    /// Extensions by their numbers; `None` leaves who is stored.
+    /// Extensions by their numbers; `None` keeps the stored ones.
     pub(super) members: Option<Vec<String>>,
     pub(super) exemptions: Option<Vec<(String, Role)>>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Room {
 /// The destination of a declared phone number.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// The caller is asked for the room's number.
+    /// The caller is prompted for the room's number.
     Conference,
     /// An extension, by its number.
     Extension(String),

@@ -1,4 +1,4 @@
-//! What an apply file declares of trunks, and of how an organisation writes phone numbers.
+//! Trunks in apply files, and the numbering of an organisation.
 
 use sidetone_model::directory::{Network, Numbering, Secret, Srtp, StrictSource, Video};
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
@@ -81,7 +81,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
     })
 }
 
-/// How the carrier of a trunk differs from others.
+/// The settings for a carrier that deviates from the usual behaviour.
 fn interop(fields: &mut Fields<'_>, path: &str, address: Option<&str>) -> TrunkInterop {
     let plain = TrunkInterop::default();
     let problems = fields.problems().len();
@@ -159,7 +159,7 @@ fn list(
     read
 }
 
-/// How an organisation writes phone numbers.
+/// The format in which an organisation writes phone numbers.
 pub(super) fn numbering(fields: &mut Fields<'_>) -> Numbering {
     let plain = Numbering::default();
     let country_code = fields.checked("country_code", rules::country_code);

@@ -1,4 +1,4 @@
-//! What an apply file declares of users and API keys.
+//! Users and API keys in apply files.
 
 use sidetone_model::access::{Permission, Role};
 use sidetone_model::directory::{Network, Secret};
@@ -61,7 +61,7 @@ pub(super) fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -
         if stored_key(&text).is_some() {
             return Some(text);
         }
-        // Even a wrong text may be a secret, so it is not repeated.
+        // Even an invalid text may be a secret, so it is not repeated.
         fields.refuse(
             "key",
             "must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them",

@@ -1,4 +1,4 @@
-//! The transaction that makes declarations true, and what all of its parts do alike.
+//! The transaction that applies declarations, and the operations that all of its parts share.
 
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
@@ -15,7 +15,7 @@ pub enum ProvisionError {
     /// A password cannot be hashed.
     #[error(transparent)]
     Hash(#[from] HashError),
-    /// What is declared does not fit what is stored; by the index of its file.
+    /// Declarations contradict stored data; each problem with the index of its file.
     #[error("the files do not fit what is stored")]
     Refused(Vec<(usize, Problem)>),
     /// The database failed.
@@ -23,7 +23,7 @@ pub enum ProvisionError {
     Store(#[from] StoreError),
 }
 
-/// What is being applied.
+/// The declarations being applied.
 pub(super) struct Work<'r, R> {
     pub(super) write: WriteTransaction,
     pub(super) now: Timestamp,
@@ -37,7 +37,7 @@ pub(super) struct Work<'r, R> {
 }
 
 impl<R> Work<'_, R> {
-    /// What a new room gets that is declared without a PIN.
+    /// The PIN of a new room that is declared without one.
     pub(super) fn default_pin(&self) -> DefaultPin {
         self.default_pin
     }
@@ -59,7 +59,7 @@ impl<R> Work<'_, R> {
         Ok(team)
     }
 
-    /// Turns a value that something else has into a problem of the file.
+    /// Turns a value that another row already has into a problem of the file.
     pub(super) fn allowed<T>(
         &mut self,
         result: Result<T, StoreError>,
@@ -77,11 +77,11 @@ impl<R> Work<'_, R> {
         }
     }
 
-    /// The id to report; what a dry run would create has none yet.
+    /// The id to report; a row that a dry run would create has none yet.
     pub(super) fn shown(&self, id: impl ToString, change: Change) -> Option<String> {
         (!self.dry_run || change != Change::Created).then(|| id.to_string())
     }
 }
 
-/// 119 bits, and still to be typed into a phone.
+/// 119 bits, still short enough to type into a phone.
 pub(super) const PASSWORD_LEN: usize = 20;

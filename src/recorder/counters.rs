@@ -15,7 +15,7 @@ pub struct RecorderCounters {
 }
 
 impl RecorderCounters {
-    /// Recordings under way.
+    /// Recordings in progress.
     pub fn live(&self) -> u64 {
         self.live.load(Relaxed)
     }

@@ -1,6 +1,6 @@
 //! The files of recordings on the disk of this node.
 //!
-//! A path is built from two ids only, so that no text from a client can lead out of the directory.
+//! A path is built from two ids only, so that no text from a client can leave the directory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -43,7 +43,7 @@ impl DataDisk {
     /// Writes a small file into the directory of an organisation and removes it.
     ///
     /// # Errors
-    /// Errors of the disk: those that a recording would meet at its start.
+    /// Errors of the disk: those that a recording would have at its start.
     pub(super) fn try_write(&mut self, organisation: OrganisationId) -> io::Result<()> {
         let dir = self.dir.join(organisation.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
@@ -105,8 +105,8 @@ impl Storage for File {
     }
 }
 
-/// Repairs the file of a recording that the end of the process interrupted. Returns the length of the file, 0
-/// when there is none, and the note on the recording.
+/// Repairs the file of a recording that the end of the process interrupted. Returns the length of the file, 0 if
+/// there is none, and the note on the recording.
 pub fn recover(
     disk: &DataDisk,
     organisation: OrganisationId,
@@ -134,7 +134,7 @@ pub fn recover(
     }
 }
 
-/// Returns the channels of a session's file as its header names them; `None` when there is no such file or no header.
+/// Returns the number of channels in the header of a session's file; `None` if there is no such file or no header.
 pub fn channels_of(
     disk: &DataDisk,
     organisation: OrganisationId,

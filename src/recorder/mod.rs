@@ -1,12 +1,11 @@
-//! Recordings of rooms: the whole mix of a session in one WAV file, at 16 kHz with one channel or two, in
+//! Recordings of rooms: the complete mix of a session in one WAV file, at 16 kHz with one channel or two, in
 //! `data_dir/recordings/<organisation>/<session>.wav`. Recordings of calls are beside them, with a channel for each
 //! side.
 //!
-//! A mix gives its frames to a [`RecordingSink`], which never waits: frames that a slow disk does not take
-//! are counted and become silence, so that the timing stays right. One thread ([`Recorder`]) writes the
-//! frames several times a second, and updates the header every second: whenever the process dies, the file
-//! can be played up to there, and [`recover`] repairs it. A full or failing disk ends the recording, never
-//! the call.
+//! A mix gives its frames to a [`RecordingSink`], which never blocks: frames that a slow disk cannot take are counted
+//! and replaced by silence, so that the timing stays correct. One thread ([`Recorder`]) writes the frames several
+//! times a second, and updates the header every second: if the process dies, the file can be played up to the last
+//! update, and [`recover`] repairs it. A full or failing disk ends the recording, never the call.
 //!
 //! [`Recordings`] and [`WavFile`] use no thread and no file system, so that tests can pass disks that fail.
 

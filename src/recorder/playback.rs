@@ -1,4 +1,4 @@
-//! Complete recordings: opened for playback, and deleted when their retention time is over.
+//! Complete recordings: opened for playback, and deleted after their retention time.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub struct Playback {
     node: NodeId,
     store: Store,
     disk: DataDisk,
-    /// No recording begins when fewer bytes are free.
+    /// No recording starts if fewer bytes are free.
     reserve_bytes: u64,
     /// The recorder of this node.
     begins: Option<Begins>,
-    /// The recordings of other nodes; `None` for a node on its own.
+    /// The recordings of other nodes; `None` for a standalone node.
     far: Option<Arc<dyn FarFiles>>,
 }
 
@@ -40,18 +40,18 @@ impl Playback {
         Playback { node, store, disk, reserve_bytes: 0, begins: None, far: None }
     }
 
-    /// Returns it with the recordings of other nodes.
+    /// Adds access to the recordings of other nodes.
     #[must_use]
     pub fn with_far(self, far: Option<Arc<dyn FarFiles>>) -> Playback {
         Playback { far, ..self }
     }
 
-    /// The other node that has the file of a session, and the way to it.
+    /// The other node that has the file of a session, and the port to it.
     fn far(&self, found: &SessionRecording) -> Option<(NodeId, &Arc<dyn FarFiles>)> {
         self.far.as_ref().filter(|_| found.node != self.node).map(|far| (found.node, far))
     }
 
-    /// Returns it with the recorder, and the bytes that it leaves free: they decide whether a recording may begin.
+    /// Adds the recorder, and the bytes that it leaves free: they decide whether a recording may start.
     #[must_use]
     pub fn with_recorder(self, begins: Begins, reserve_bytes: u64) -> Playback {
         Playback { reserve_bytes, begins: Some(begins), ..self }
@@ -72,7 +72,7 @@ impl Playback {
         &self.disk
     }
 
-    /// Deletes the file of a session, then its entry. A file that is missing counts as deleted.
+    /// Deletes the file of a session, then its entry. A missing file counts as deleted.
     pub(super) async fn remove(&self, (organisation, session): RecordingPlace) -> Result<(), Problem> {
         let mut disk = self.disk.clone();
         beside(move || disk.remove(organisation, session)).await?;
@@ -130,7 +130,7 @@ impl Recordings for Playback {
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {
-            // The owner comes from the database, never from the request; so does the path.
+            // The organisation is from the database, never from the request; so is the path.
             let found = self.complete(scope, room, session).await?;
             if let Some((node, far)) = self.far(&found) {
                 let opened = far.open(node, place(found.organisation_id, session)).await?;
@@ -171,7 +171,7 @@ fn place(organisation: OrganisationId, session: ConferenceSessionId) -> FilePlac
     FilePlace::Recording { organisation, session }
 }
 
-/// Runs a disk operation on a blocking thread, apart from the threads that serve requests.
+/// Runs a disk operation on a blocking thread, separate from the threads that serve requests.
 pub(super) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {

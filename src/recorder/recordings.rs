@@ -1,4 +1,4 @@
-//! The recordings under way: writes their frames, ends those that failed, and reports the result of each.
+//! The recordings in progress: writes their frames, ends those that failed, and reports the result of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,7 +21,7 @@ pub struct Begin {
     source: Source,
 }
 
-/// What is recorded, and on how many channels.
+/// The recorded audio, and its number of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingKind {
     /// Both parties of a call, each on a channel.
@@ -64,7 +64,7 @@ pub struct Recordings<D: Disk> {
     live: BTreeMap<ConferenceSessionId, Recording<D::Storage>>,
     ended: VecDeque<Ended>,
     counters: Arc<RecorderCounters>,
-    /// The bytes to be written next; a field so that it is allocated once.
+    /// Buffer for the bytes to be written next; a field so that it is allocated once.
     bytes: Vec<u8>,
     turns: u64,
 }
@@ -73,7 +73,7 @@ struct Recording<S> {
     organisation: OrganisationId,
     kind: RecordingKind,
     file: WavFile<S>,
-    /// The source of the mix, and later sources that came while the earlier one was being written.
+    /// The source of the mix, and later sources that started while the earlier one was being written.
     sources: VecDeque<Source>,
 }
 
@@ -100,14 +100,14 @@ impl Begin {
 }
 
 impl<D: Disk> Recordings<D> {
-    /// Returns the recordings of `disk`. When less than `reserve_bytes` are free, no recording starts and
-    /// those under way end, because a full disk stops more than recordings.
+    /// Returns the recordings of `disk`. When less than `reserve_bytes` are free, no recording starts and those in
+    /// progress end, because a full disk stops more than recordings.
     pub fn new(disk: D, reserve_bytes: u64, counters: Arc<RecorderCounters>) -> Self {
         let (live, ended) = (BTreeMap::new(), VecDeque::new());
         Recordings { disk, reserve_bytes, live, ended, counters, bytes: Vec::new(), turns: 0 }
     }
 
-    /// Starts a recording, after what the file of its session already contains.
+    /// Starts a recording, which is appended to the existing file of its session.
     pub fn begin(&mut self, begin: Begin) {
         let Begin { organisation, session, kind, source } = begin;
         if let Some(recording) = self.live.get_mut(&session) {
@@ -130,12 +130,12 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Whether nothing is being recorded.
+    /// Whether no recording is in progress.
     pub fn is_idle(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// Writes waiting frames. To be called a few times a second while something is recorded.
+    /// Writes waiting frames. Must be called a few times a second during recordings.
     pub fn turn(&mut self) {
         self.turns += 1;
         let looks = self.turns.is_multiple_of(LOOK_EVERY_TURNS) && !self.live.is_empty();
@@ -154,7 +154,7 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Writes waiting frames, and completes every recording whether its mix has ended or not.
+    /// Writes waiting frames, and completes every recording, even if its mix has not ended.
     pub fn finish(&mut self) {
         self.turn();
         let sessions: Vec<ConferenceSessionId> = self.live.keys().copied().collect();
@@ -163,7 +163,7 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Returns the next result of a recording; to be drained.
+    /// Returns the next result of a recording; drain after every call.
     pub fn poll_ended(&mut self) -> Option<Ended> {
         self.ended.pop_front()
     }
@@ -172,7 +172,7 @@ impl<D: Disk> Recordings<D> {
     fn write(&mut self, session: ConferenceSessionId, say_length: bool) -> io::Result<bool> {
         let Some(recording) = self.live.get_mut(&session) else { return Ok(false) };
         while let Some(source) = recording.sources.front() {
-            // Read before the frames are taken, so that frames which arrive in between are not lost.
+            // Read before the frames are taken, so that frames that arrive in between are not lost.
             let is_last = Arc::strong_count(&source.over) == 1;
             self.bytes.clear();
             source.frames.try_iter().take(FRAMES_MAX).for_each(|frame| frame.write(&mut self.bytes));
@@ -236,7 +236,7 @@ impl<D: Disk> Recordings<D> {
         self.ended.push_back(ended);
     }
 
-    /// Length of the earlier recordings of a session, where a further one cannot start.
+    /// Length of the earlier recordings of a session, when a further one cannot start.
     fn left(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> u64 {
         let found = self.disk.find(organisation, session).ok().flatten().unwrap_or(0);
         if found > HEADER_LEN as u64 {
@@ -258,7 +258,7 @@ impl<D: Disk> Recordings<D> {
     }
 }
 
-/// Checks that so many bytes are free.
+/// Checks that enough bytes are free.
 ///
 /// # Errors
 /// [`StorageFull`](io::ErrorKind::StorageFull) with the reason.

@@ -1,4 +1,4 @@
-//! Deletes recordings whose retention time is over, and files that belong to no session.
+//! Deletes recordings after their retention time, and files that belong to no session.
 //!
 //! The file is deleted first and the session's entry afterwards. If the process dies in between, the next
 //! pass does both again; a missing file counts as deleted. So no file is left without an entry.
@@ -18,7 +18,7 @@ use crate::recorder::playback::{Playback, beside};
 use crate::recorder::wav_file::Disk as _;
 
 impl Playback {
-    /// Deletes recordings whose retention time is over; returns whether there may be more.
+    /// Deletes recordings after their retention time; returns whether there may be more.
     ///
     /// # Errors
     /// When the disk or the database fails; earlier deletions remain.
@@ -65,7 +65,7 @@ impl Playback {
     }
 }
 
-/// Deletes until it is stopped.
+/// Deletes recordings until it is stopped.
 pub async fn retain(playback: Playback, clock: fn() -> Timestamp, mut stop: watch::Receiver<bool>) {
     let mut looks: u64 = 0;
     let mut pause = LOOK_EVERY;
@@ -88,7 +88,7 @@ pub async fn retain(playback: Playback, clock: fn() -> Timestamp, mut stop: watc
     }
 }
 
-/// A walk through the files of recordings, one directory after another.
+/// Iterates over the files of recordings, one directory after another.
 struct Walk {
     organisations: Option<ReadDir>,
     files: Option<(OrganisationId, ReadDir)>,
@@ -132,7 +132,7 @@ fn session_of(entry: &DirEntry, before: SystemTime) -> io::Result<Option<Confere
     let name = entry.file_name();
     let session = name.to_str().and_then(|name| name.strip_suffix(".wav")?.parse().ok());
     let Some(session) = session else { return Ok(None) };
-    // A file that was deleted meanwhile is skipped.
+    // A file that was deleted in the meantime is skipped.
     let modified = existing(entry.metadata().and_then(|metadata| metadata.modified()))?;
     Ok(modified.filter(|modified| *modified < before).map(|_| session))
 }

@@ -9,25 +9,25 @@ use sidetone_media::time::Micros;
 
 use crate::recorder::counters::RecorderCounters;
 
-/// Takes the frames of a mix without waiting. Dropping it completes the recording.
+/// Takes the frames of a mix without blocking. Dropping it completes the recording.
 #[derive(Debug)]
 pub struct RecordingSink {
     frames: Sender<Frame>,
     over: Arc<AtomicBool>,
     counters: Arc<RecorderCounters>,
-    /// Channels, whose samples come in turn.
+    /// Channels, whose samples are interleaved.
     channels: u16,
     /// Samples that did not fit since the last frame that was taken.
     lost: u32,
-    /// When the next frame begins, unless the mix was empty meanwhile.
+    /// When the next frame begins, unless the mix was empty in the meantime.
     next: Option<Micros>,
 }
 
-/// The other end.
+/// The end that the recorder reads.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) frames: Receiver<Frame>,
-    /// Set when no more frames are taken.
+    /// Set when no more frames are accepted.
     pub(super) over: Arc<AtomicBool>,
 }
 
@@ -64,7 +64,7 @@ impl FrameSink for RecordingSink {
 }
 
 impl RecordingSink {
-    /// Samples for which the mix gave no frame. A frame that is a little late is not replaced by silence.
+    /// The number of samples for which the mix gave no frame. A slightly late frame is not replaced by silence.
     fn pause(&self, at: Micros) -> u32 {
         let pause_us = self.next.map_or(0, |next| at.0.saturating_sub(next.0)).min(PAUSE_MAX_US);
         if pause_us < PAUSE_MIN_US {
@@ -111,7 +111,7 @@ const FRAME_LEN_MAX: usize = 320;
 const QUEUE_LEN_MAX: usize = 250;
 /// A mix whose tick is late by less than this sends the missing frames later.
 const PAUSE_MIN_US: i64 = 1_000_000;
-/// The longest silence that is written at once.
+/// The longest silence that is written in one step.
 const PAUSE_MAX_US: i64 = 3_600 * 1_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Recordings on disks that are slow, full, broken, or fail at any moment.
+//! Recordings on disks that are slow, full or broken, or that fail at any time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ use crate::recorder::{
 };
 use crate::supervise::Supervisor;
 
-/// A disk in memory; clones are the same disk.
+/// A disk in memory; clones share it.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<State>>);
 
@@ -86,7 +86,7 @@ impl Storage for Handle {
         Ok(self.0.file(self.1).map_or(0, |file| file.len() as u64))
     }
 
-    /// Like a real disk: what fits is written, then it fails; existing bytes are overwritten.
+    /// Like a real disk: it writes the part that fits, then fails; existing bytes are overwritten.
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
         let failed = self.0.operation();
         let mut state = self.0.0.lock();
@@ -132,8 +132,8 @@ fn begin<D: Disk>(recordings: &mut Recordings<D>, session: ConferenceSessionId) 
     sink
 }
 
-/// Records a mix whose samples count upwards, second by second, until the sink takes no more or `seconds` are
-/// over.
+/// Records a mix whose samples count upwards, second by second, until the sink accepts no more or `seconds` have
+/// passed.
 fn talk<D: Disk>(recordings: &mut Recordings<D>, sink: &mut RecordingSink, seconds: i64) -> bool {
     for frame in 0..seconds * 50 {
         let pcm: [i16; 320] = std::array::from_fn(|n| (frame * 320 + n as i64) as i16);
@@ -170,7 +170,7 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     let bytes = 3 * 32_000 + HEADER_LEN as u64;
     let told = Ended { organisation: ACME, session: SESSION, kind: RecordingKind::Room, bytes, error: None };
     assert_eq!(ended(&mut recordings), [told]);
-    // And again after it was complete.
+    // And again after it was completed.
     let mut sink = begin(&mut recordings, SESSION);
     assert!(talk(&mut recordings, &mut sink, 1));
     drop(sink);
@@ -183,8 +183,8 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     assert!(parts.into_iter().all(counts_upwards));
 }
 
-/// M10: every operation that can fail, with every kind of disk error. The reported result matches the disk,
-/// the file can be played, and the mix notices the end.
+/// M10: every operation that can fail, with every kind of disk error. The reported result matches the disk, the file
+/// can be played, and the mix detects the end.
 #[test]
 fn whatever_fails_ends_the_recording_and_leaves_a_file_that_plays() {
     let operations = {
@@ -212,7 +212,7 @@ fn whatever_fails_ends_the_recording_and_leaves_a_file_that_plays() {
             let told = ended(&mut recordings);
             assert_eq!(told.len(), 1, "{kind} at {at}");
             assert!(told[0].error.is_some(), "{kind} at {at}");
-            // A failure after the last frame was taken is reported all the same.
+            // A failure after the last frame was taken is reported nevertheless.
             assert!(!is_taken || at + 3 > operations, "{kind} at {at}: the mix goes on");
             true_to_the_disk(&disk, &told[0], &format!("{kind} at {at}"));
         }
@@ -277,8 +277,7 @@ fn what_is_kept_free_stays_free() {
     assert_eq!(ended(&mut recordings)[0].bytes, before);
 }
 
-/// A crash at any moment: the file on the disk can be played except for the last second, and completely once
-/// recovered.
+/// A crash at any time: the file on the disk can be played except for the last second, and completely after recovery.
 #[test]
 fn a_crash_at_any_moment_leaves_a_file_that_plays() {
     let disk = Memory::default();
@@ -395,7 +394,7 @@ fn the_recorder_tells_what_became_of_each() {
     );
     let file = std::fs::read(disk.path(ACME, SESSION)).unwrap();
     assert_eq!(Clip::from_wav(&file).unwrap().samples(), [9; 32_000]);
-    // A recording under way is completed when the engine stops.
+    // A recording in progress is completed when the engine stops.
     let other = ConferenceSessionId(Uuid::from_u128(3));
     let mut sink = recorder.begins().begin(ACME, other).unwrap();
     assert!(sink.frame(Micros(0), &[9; 320]));
@@ -440,13 +439,13 @@ fn what_a_crash_left_is_recovered() {
     assert_eq!(bytes, left.len() as u64 - 1);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!(Wav::parse(&whole).unwrap().frames(), (bytes - HEADER_LEN as u64) / 2);
-    // A file of two channels ends with both, and its header has them.
+    // A file of two channels ends with both, and its header lists them.
     std::fs::write(&path, [&left[..], &[7; 2]].concat()).unwrap();
     let (bytes, _) = recover(&disk, ACME, SESSION, 2);
     assert_eq!((bytes - HEADER_LEN as u64) % 4, 0);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!((Wav::parse(&whole).unwrap().frames(), whole[58]), ((bytes - HEADER_LEN as u64) / 4, 2));
-    // A later start of the process reads there how many there are.
+    // A later start of the process reads the number of channels from the header.
     assert_eq!(channels_of(&disk, ACME, SESSION), Some(2));
     // A file without any samples counts as none.
     std::fs::write(&path, &left[..40]).unwrap();

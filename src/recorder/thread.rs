@@ -21,7 +21,7 @@ pub struct Recorder {
     thread: JoinHandle<Recordings<DataDisk>>,
 }
 
-/// The recorder takes no more recordings.
+/// The recorder accepts no further recordings.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderBusy {
     /// Too many recordings wait for the disk to open their files.
@@ -95,8 +95,8 @@ impl Begins {
         if self.orders.is_full() { Err(RecorderBusy::Full) } else { Ok(()) }
     }
 
-    /// Starts to record a session, after its earlier recordings; the file is opened soon. If that fails the
-    /// sink takes no frames, and the failure is reported.
+    /// Starts to record a session, after its earlier recordings; the file is opened soon. If that fails, the sink
+    /// accepts no frames, and the failure is reported.
     ///
     /// # Errors
     /// When too many wait already.
@@ -154,5 +154,5 @@ fn run(recordings: &mut Recordings<DataDisk>, orders: &Receiver<Order>, tell: &i
 const ORDERS_LEN_MAX: usize = 1_024;
 /// A sink holds twenty times as much.
 const TURN_EVERY: Duration = Duration::from_millis(250);
-/// A turn while nothing is recorded.
+/// The interval of turns while nothing is recorded.
 const IDLE: Duration = Duration::from_secs(1);

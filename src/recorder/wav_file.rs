@@ -14,7 +14,7 @@ pub trait Storage: Send {
     /// Errors of the disk.
     fn size(&mut self) -> io::Result<u64>;
 
-    /// Writes all of `bytes` at `place`; after a failure some of them may have been written.
+    /// Writes all of `bytes` at `place`; after a failure, some of them may have been written.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -74,7 +74,7 @@ pub struct WavFile<S> {
     storage: S,
     channels: u16,
     data_bytes: u64,
-    /// The length in the header.
+    /// The length that the header contains.
     said_bytes: u64,
 }
 
@@ -136,7 +136,7 @@ impl<S: Storage> WavFile<S> {
         self.storage.sync()
     }
 
-    /// After a failure: keeps what the disk took, and updates the header if possible. The header exists
+    /// After a failure: keeps the data that the disk stored, and updates the header if possible. The header exists
     /// already, so overwriting it needs no more space.
     pub fn salvage(&mut self) {
         if let Ok(found) = self.found() {
@@ -154,7 +154,7 @@ impl<S: Storage> WavFile<S> {
         Ok(())
     }
 
-    /// The bytes of whole samples after the header.
+    /// The bytes of complete samples after the header.
     fn found(&mut self) -> io::Result<u64> {
         let bytes = self.storage.size()?.saturating_sub(HEADER_LEN as u64);
         Ok(bytes - bytes % (2 * u64::from(self.channels)))

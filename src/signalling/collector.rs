@@ -1,4 +1,4 @@
-//! The tasks behind the tap: one puts messages into the ladders of their calls, one stores ended calls.
+//! The tasks that process the tap's reports: one adds messages to the ladders of their calls, one stores ended calls.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,18 +30,18 @@ pub struct SignallingSettings {
     pub keep_days: u32,
 }
 
-/// Returns our address on a flow.
+/// Returns the local address of a flow.
 type LocalAddress = Box<dyn Fn(&Flow) -> Option<SocketAddr> + Send>;
 
-/// What the tasks need of the node.
+/// The parts of the node that the tasks use.
 pub struct SignallingNode {
     /// The database.
     pub store: Store,
-    /// The node's name in it.
+    /// The node's id in it.
     pub node: NodeId,
     /// The clocks.
     pub clock: fn() -> Now,
-    /// Our address on a flow.
+    /// The local address of a flow.
     pub local: LocalAddress,
 }
 
@@ -51,7 +51,7 @@ pub struct KeptSignalling {
     ladders: Arc<Mutex<Ladders>>,
     counters: Arc<SignallingCounters>,
     store: Store,
-    /// Where messages and figures are exported to.
+    /// The destination of the export of messages and figures.
     hep: Option<HepSender>,
     /// The calls that are up, for the export of their figures.
     live: LiveCallIds,
@@ -59,7 +59,7 @@ pub struct KeptSignalling {
 
 impl KeptSignalling {
     /// Starts the tasks, which end after the tap is dropped and everything is stored. Without days and without an
-    /// export there is no tap, and no task; calls of before are still found.
+    /// export there is no tap and no task; earlier calls are still found.
     pub fn start(
         settings: SignallingSettings,
         node: SignallingNode,
@@ -127,7 +127,7 @@ impl SignallingLog for KeptSignalling {
     }
 }
 
-/// Puts messages into the ladders of their calls.
+/// Adds messages to the ladders of their calls.
 struct Collector {
     signalling: KeptSignalling,
     keeps: bool,
@@ -138,7 +138,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// Runs until the tap is gone, then passes all ended calls to the writer and ends it.
+    /// Runs until the tap is dropped, then passes all ended calls to the writer and ends it.
     async fn run(this: &mut Option<Self>) {
         let Some(collector) = this else { return };
         let mut tick = tokio::time::interval(TICK_EVERY);
@@ -157,7 +157,7 @@ impl Collector {
         let wall = (collector.clock)().wall;
         let ended = collector.signalling.ladders.lock().drain_ended(wall);
         for finished in ended {
-            // At the end there is time: the engine waits for the writer.
+            // At the end, waiting is acceptable: the engine waits for the writer.
             if collector.finished.send(finished).await.is_err() {
                 break;
             }
@@ -191,7 +191,8 @@ impl Collector {
         }
     }
 
-    /// Sends a message to the Homer server, with the Call-ID of the call's first leg as what correlates the legs.
+    /// Sends a message to the Homer server, with the Call-ID of the call's first leg as the correlation id of all
+    /// legs.
     fn export(&self, hep: &HepSender, heard: &Heard, message: &SipMessage, local: Option<SocketAddr>) {
         let mut correlation = message.call_id.clone();
         if let Some(OwnedCall { call, .. }) = heard.call {
@@ -243,7 +244,8 @@ impl Writer {
         }
     }
 
-    /// Stores the group however long the database is away; what the database refuses is lost and counted.
+    /// Stores the group, however long the database is unavailable; rows that the database refuses are lost and
+    /// counted.
     async fn store_group(&mut self) {
         let calls = self.group.len() as u64;
         match self
@@ -275,9 +277,10 @@ fn rows(group: &[Finished]) -> Vec<(CallId, OrganisationId, Timestamp, &CallSign
 const LIVE_MAX: usize = 65_536;
 /// Messages that wait for the collector.
 const REPORTS_MAX: usize = 8_192;
-/// Ended calls in the queue to the database, of 64 KiB each at most; the others wait in the memory of their organisation.
+/// Ended calls in the queue to the database, of 64 KiB each at most; the others stay in the memory of their
+/// organisation.
 const FINISHED_MAX: usize = 256;
 /// Calls that are stored in one transaction.
 const GROUP_MAX: usize = 64;
-/// How often ended calls are looked at.
+/// How often ended calls are processed.
 const TICK_EVERY: Duration = Duration::from_secs(1);

@@ -35,7 +35,7 @@ impl SignallingCounters {
         self.dropped.load(Relaxed)
     }
 
-    /// Calls whose messages were lost because the database was slow, full or away.
+    /// Calls whose messages were lost because the database was slow, full or unavailable.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }

@@ -13,7 +13,7 @@ pub(super) struct Ladder {
     end: VecDeque<Entry>,
     start_bytes: usize,
     end_bytes: usize,
-    /// Messages between both that were left out.
+    /// Messages between both that were dropped.
     left_out: u64,
     /// Whether a message did not fit in the start.
     start_is_full: bool,
@@ -22,13 +22,13 @@ pub(super) struct Ladder {
 #[derive(Debug)]
 struct Entry {
     message: SipMessage,
-    /// Of the bytes on the wire: a retransmission has the same.
+    /// Digest of the bytes on the wire: a retransmission has the same.
     digest: u64,
 }
 
 impl Ladder {
-    /// Adds a message; a retransmission of a recent one is counted instead. Returns by how many bytes the ladder grew;
-    /// negative when older messages were left out.
+    /// Adds a message; a retransmission of a recent one is only counted. Returns by how many bytes the ladder grew;
+    /// negative if older messages were dropped.
     pub(super) fn push(&mut self, message: SipMessage, digest: u64) -> isize {
         let same = |entry: &&mut Entry| {
             entry.digest == digest
@@ -59,7 +59,7 @@ impl Ladder {
         self.bytes().cast_signed() - before.cast_signed()
     }
 
-    /// The bytes that it counts.
+    /// The number of bytes that it counts for.
     pub(super) fn bytes(&self) -> usize {
         self.start_bytes + self.end_bytes
     }
@@ -77,7 +77,8 @@ impl Ladder {
     }
 }
 
-/// What a message counts for: its texts, and a fixed part, so that the number of messages is bounded as well.
+/// The size that a message counts for: its texts, and a fixed part, so that the number of messages is bounded as
+/// well.
 fn size(message: &SipMessage) -> usize {
     let texts = [
         &message.text,
@@ -95,7 +96,7 @@ fn size(message: &SipMessage) -> usize {
 /// The most bytes of a call.
 pub(super) const CALL_BYTES_MAX: usize = 64 << 10;
 const HALF_BYTES: usize = CALL_BYTES_MAX / 2;
-/// What a message counts for besides its texts.
+/// The size that a message counts for besides its texts.
 const MESSAGE_BYTES: usize = 256;
 /// How many of the last messages a retransmission is compared with.
 const RECENT_MAX: usize = 32;

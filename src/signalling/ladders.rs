@@ -1,4 +1,4 @@
-//! The messages of the calls in memory: those that are up, and those that ended a moment ago.
+//! The messages of calls in memory: live calls, and calls that ended a moment ago.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,14 +17,14 @@ use crate::signalling::report::{Heard, OwnedCall};
 use crate::signalling::shares::Shares;
 use crate::signalling::tap::LINGER;
 
-/// The ladders of calls, bounded in all and for each organisation by [`Shares`].
+/// The ladders of calls, bounded in total and for each organisation by [`Shares`].
 #[derive(Debug, Default)]
 pub(super) struct Ladders {
     calls: HashMap<CallId, Open>,
-    /// Ended calls, with the time at which their last messages have been exchanged.
+    /// Ended calls, with the time by which their last messages have been exchanged.
     ended: VecDeque<(Instant, CallId)>,
     shares: Shares,
-    /// An organisation whose message found no room; its first ended call makes space.
+    /// An organisation whose message exceeded its memory; its first ended call makes space.
     crowded: Option<OrganisationId>,
 }
 
@@ -39,9 +39,9 @@ struct Open {
 enum Phase {
     /// The call is up.
     Up,
-    /// It has ended, and its last messages may follow.
+    /// It has ended, and its last messages may still follow.
     Ended,
-    /// It has ended, and its messages were stored before their time to make space. Later ones are dropped.
+    /// It has ended, and its messages were stored early to make space. Later ones are dropped.
     Stored,
 }
 
@@ -59,8 +59,8 @@ pub(super) struct Finished {
 }
 
 impl Ladders {
-    /// Adds a message of a call, with the digest of its bytes on the wire. Returns false when the call's organisation has
-    /// no memory for it.
+    /// Adds a message of a call, with the digest of its bytes on the wire. Returns false if the call's organisation
+    /// has no memory left for it.
     pub(super) fn push(&mut self, of: OwnedCall, message: SipMessage, digest: u64) -> bool {
         let known = self.calls.get(&of.call);
         let organisation = known.map_or(of.organisation, |open| open.organisation);
@@ -77,13 +77,13 @@ impl Ladders {
         true
     }
 
-    /// Notes the end of a call.
+    /// Records the end of a call.
     pub(super) fn end(&mut self, now: Instant, of: OwnedCall) {
         let OwnedCall { call, organisation } = of;
         let Some(open) = self.calls.get_mut(&call).filter(|open| open.phase == Phase::Up) else { return };
         open.phase = Phase::Ended;
         let bytes = open.ladder.bytes().cast_signed();
-        // Its record decides whose it is.
+        // The organisation is taken from its record.
         let before = std::mem::replace(&mut open.organisation, organisation);
         self.shares.grow(before, -bytes);
         self.shares.grow(organisation, bytes);
@@ -91,8 +91,8 @@ impl Ladders {
         self.ended.push_back((now + LINGER, call));
     }
 
-    /// Removes and returns the messages of an ended call whose last ones have been exchanged, or that makes space for its
-    /// organisation.
+    /// Removes and returns the messages of an ended call whose last messages have been exchanged, or that makes space
+    /// for its organisation.
     pub(super) fn pop_finished(&mut self, now: Instant, wall: Timestamp) -> Option<Finished> {
         if let Some(finished) = self.pop_early(wall) {
             return Some(finished);
@@ -105,13 +105,13 @@ impl Ladders {
         None
     }
 
-    /// Forgets the messages of the ended call that makes space for its organisation, when none can be stored. Returns
+    /// Drops the messages of the ended call that makes space for its organisation, if none can be stored. Returns
     /// whether there was one.
     pub(super) fn drop_early(&mut self, wall: Timestamp) -> bool {
         self.pop_early(wall).is_some()
     }
 
-    /// Removes and returns the messages of the first ended call of an organisation whose message found no room.
+    /// Removes and returns the messages of the first ended call of an organisation whose message exceeded its memory.
     fn pop_early(&mut self, wall: Timestamp) -> Option<Finished> {
         let early = self.crowded.take().and_then(|organisation| self.shares.first_ended(organisation));
         early.and_then(|call| self.store(call, wall))
@@ -142,7 +142,7 @@ impl Ladders {
         is_here.then(|| open.ladder.to_signalling())
     }
 
-    /// Takes the messages of an ended call out of memory.
+    /// Removes the messages of an ended call from memory.
     fn store(&mut self, call: CallId, at: Timestamp) -> Option<Finished> {
         let open = self.calls.get_mut(&call).filter(|open| open.phase == Phase::Ended)?;
         open.phase = Phase::Stored;
@@ -152,8 +152,8 @@ impl Ladders {
     }
 }
 
-/// Passes ended calls to the writer while it takes them. What it does not take waits in the memory of its organisation,
-/// which loses its oldest when it needs that memory. Returns how many calls lost their messages.
+/// Passes ended calls to the writer while it accepts them. The others stay in the memory of their organisation, which
+/// loses its oldest when it needs that memory. Returns how many calls lost their messages.
 pub(super) fn pass_on(ladders: &Mutex<Ladders>, writer: &mpsc::Sender<Finished>, now: Now) -> u64 {
     while let Ok(place) = writer.try_reserve() {
         let Some(finished) = ladders.lock().pop_finished(now.instant, now.wall) else { return 0 };
@@ -162,14 +162,14 @@ pub(super) fn pass_on(ladders: &Mutex<Ladders>, writer: &mpsc::Sender<Finished>,
     ladders.lock().drop_early(now.wall).into()
 }
 
-/// The digest of a message's bytes on the wire, by which a retransmission is recognised.
+/// The digest of a message's bytes on the wire, which identifies a retransmission.
 pub(super) fn digest_of(heard: &Heard) -> u64 {
     let mut digest = DefaultHasher::new();
     heard.bytes.hash(&mut digest);
     digest.finish()
 }
 
-/// The message as it is kept.
+/// The message in its kept form.
 pub(super) fn message(heard: &Heard, local: Option<SocketAddr>) -> SipMessage {
     let kept = redacted(&heard.bytes);
     SipMessage {
@@ -248,7 +248,8 @@ mod tests {
         assert_eq!((ladders.shares.is_empty(), ladders.calls.len(), ladders.ended.len()), (true, 0, 0));
     }
 
-    /// Pushes messages of calls of an organisation, four in each, until there is no memory; returns the next call.
+    /// Pushes messages of calls of an organisation, four in each, until there is no memory left; returns the next
+    /// call.
     fn fill(ladders: &mut Ladders, first: u128, organisation: u128) -> u128 {
         let long = message(&heard("x".repeat(7_000)), None);
         let mut number = 0;
@@ -265,7 +266,7 @@ mod tests {
         let alone = ladders.shares.bytes();
         assert!(alone > TOTAL_BYTES_MAX / 2, "one alone has most of it: {alone}");
         assert!(!push(&mut ladders, owned(next, 1), "BYE", None));
-        // Whatever the first one does, a hundred others each keep the messages of some calls.
+        // Whatever the first one does, a hundred others can each keep the messages of some calls.
         for organisation in 2..=101_u128 {
             let first = organisation << 64;
             for call in 0..8 {
@@ -323,7 +324,7 @@ mod tests {
         ladders.lock().end(now.instant, owned(99, 2));
         assert_eq!(pass_on(&ladders, &writer, late), 0, "none is lost while there is memory");
         assert_eq!(pass_on(&ladders, &writer, late), 0);
-        // The first one fills its memory: its own oldest call makes space, and not that of the other.
+        // The first one fills its memory: its own oldest call makes space, not one of the other.
         let next = fill(&mut ladders.lock(), 100, 1);
         assert_eq!(pass_on(&ladders, &writer, late), 1);
         assert!(push(&mut ladders.lock(), owned(next, 1), "INVITE", None));

@@ -1,8 +1,8 @@
 //! SIP messages kept with their calls (`[signalling] keep_days`).
 //!
-//! The driver passes every message to a [`SignallingTap`], which finds its call and never waits. A task removes
+//! The driver passes every message to a [`SignallingTap`], which finds its call and never blocks. One task removes
 //! credentials and keys, and collects at most 64 KiB for each call; another stores ended calls. A slow or absent
-//! database costs these messages alone. The row of a call is deleted after its days by `src/sweep.rs`.
+//! database costs only these messages. `src/sweep.rs` deletes the row of a call after its retention time.
 
 mod collector;
 mod counters;

@@ -1,18 +1,17 @@
-//! The fields of a SIP message that name its dialog, found without parsing the message (RFC 3261 §12).
+//! The fields of a SIP message that identify its dialog, found without parsing the message (RFC 3261 §12).
 
-/// What names the dialog of a message.
+/// The fields that identify the dialog of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Peek<'m> {
     pub(super) call_id: &'m [u8],
     pub(super) from_tag: &'m [u8],
     pub(super) to_tag: &'m [u8],
     pub(super) is_response: bool,
-    /// Whether it belongs to a transaction of INVITE: also its ACK and CANCEL.
+    /// Whether it belongs to an INVITE transaction, including its ACK and CANCEL.
     pub(super) invites: bool,
 }
 
-/// Reads the fields; `None` when there is no Call-ID. Of a header that continues on a second line only the
-/// first is read.
+/// Reads the fields; `None` without a Call-ID. If a header continues on a second line, only the first is read.
 pub(super) fn peek(message: &[u8]) -> Option<Peek<'_>> {
     let mut found = Peek::default();
     let leading = message.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -58,7 +57,7 @@ fn tag(address: &[u8]) -> &[u8] {
     tag.unwrap_or_default()
 }
 
-/// The most lines that are read of a message.
+/// The largest number of lines that are read.
 const LINES_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Removes from a SIP message what must not be kept: credentials, keys of media, passwords in URIs, and every body
-//! that is not SDP.
+//! Removes from a SIP message the parts that must not be kept: credentials, media keys, passwords in URIs, and every
+//! body that is not SDP.
 //!
 //! Works on lines, because a message that the parser refuses is kept as well. RFC 3261 §20 (headers), RFC 4568 §9.1
 //! (`crypto`), RFC 8839 §5.4 (`ice-pwd`), RFC 4566 §5.12 (`k=`), RFC 3830 (`key-mgmt`).
@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What of a message is kept.
+/// The parts of a message that are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// The start line.
     pub(super) summary: String,
-    /// The method of a request; of a response, that of its CSeq.
+    /// The method of a request; for a response, that of its CSeq.
     pub(super) method: String,
     /// The status of a response.
     pub(super) status: Option<u16>,
@@ -23,11 +23,11 @@ pub(super) struct Kept {
     /// The Content-Type, when there is a body.
     pub(super) body_type: Option<String>,
     pub(super) body_bytes: u64,
-    /// The whole message, at most [`TEXT_MAX`] bytes.
+    /// The complete message, at most [`TEXT_MAX`] bytes.
     pub(super) text: String,
 }
 
-/// Returns what is kept of a message.
+/// Returns the parts of a message that are kept.
 pub(super) fn redacted(message: &[u8]) -> Kept {
     let (head, body) = split(message);
     let head = String::from_utf8_lossy(head);
@@ -78,7 +78,7 @@ pub(super) fn redacted(message: &[u8]) -> Kept {
 }
 
 impl Kept {
-    /// Reads the headers that a summary has.
+    /// Reads the headers that the summary contains.
     fn read(&mut self, lines: &[&str]) {
         for line in lines {
             let Some((name, value)) = line.split_once(':') else { continue };
@@ -100,7 +100,7 @@ impl Kept {
         };
     }
 
-    /// Whether its body is kept: SDP that is not packed. A note's text is never kept, whatever its type.
+    /// Whether its body is kept: SDP that is not compressed. A note's text is never kept, whatever its type.
     fn has_sdp(&self, is_note: bool, lines: &[&str]) -> bool {
         let kind = self.body_type.as_deref().unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -112,8 +112,8 @@ impl Kept {
     }
 }
 
-/// A line that is not longer than [`SCANNED_MAX`]; of a longer one the name alone, because a part of its value may be a
-/// part of a password, and the search for URIs takes the square of its length.
+/// A line that is not longer than [`SCANNED_MAX`]. Of a longer one only the name is kept, because a part of its value
+/// may be a part of a password, and the time of the search for URIs is quadratic in the length.
 fn bounded(line: &str) -> Cow<'_, str> {
     if line.len() <= SCANNED_MAX {
         return Cow::Borrowed(line);
@@ -137,7 +137,7 @@ fn split(message: &[u8]) -> (&[u8], &[u8]) {
     (message, &[])
 }
 
-/// Whether the value of a header is a credential. Challenges are kept: without an answer they prove nothing.
+/// Whether the value of a header is a credential. Challenges are kept: without a response they prove nothing.
 fn is_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
@@ -157,7 +157,8 @@ fn without_passwords(line: &str) -> String {
         if !is_uri {
             continue;
         }
-        // The user part ends with the last @ before the host's end; what devices send unescaped stays inside of it.
+        // The user part ends with the last @ before the end of the host; unescaped characters that devices send stay
+        // inside it.
         let end =
             after.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"')).unwrap_or(after.len());
         let (uri, _) = after.split_at(end);
@@ -181,7 +182,7 @@ fn without_passwords(line: &str) -> String {
     without_embedded(text)
 }
 
-/// Removes credentials that a URI carries as a header (RFC 3261 §19.1.1): `<sip:a@b?Authorization=…>`.
+/// Removes credentials that a URI contains as a header (RFC 3261 §19.1.1): `<sip:a@b?Authorization=…>`.
 fn without_embedded(line: String) -> String {
     const NAME: &str = "authorization=";
     let lower = line.to_ascii_lowercase();
@@ -202,7 +203,7 @@ fn without_embedded(line: String) -> String {
     text
 }
 
-/// SDP without the keys of media.
+/// SDP without media keys.
 fn sdp(body: &str) -> String {
     let mut text = String::with_capacity(body.len());
     for line in body.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
@@ -243,7 +244,7 @@ const LINE_MAX: usize = 256;
 const SCANNED_MAX: usize = 2 << 10;
 const REMOVED: &str = "[removed]";
 const CUT: &str = "[cut]";
-/// Parts of the names of headers that carry credentials.
+/// Parts of the names of headers that contain credentials.
 const SECRET_NAMES: [&str; 8] =
     ["authorization", "authentication-info", "password", "passwd", "secret", "token", "cookie", "api-key"];
 /// Authentication schemes, which are kept.

@@ -1,4 +1,4 @@
-//! What the driver passes on of SIP: messages with their calls, and the ends of calls.
+//! The driver's reports about SIP: messages with their calls, and the ends of calls.
 
 use bytes::Bytes;
 use sidetone_model::ids::{CallId, OrganisationId};
@@ -16,10 +16,10 @@ pub struct OwnedCall {
     pub organisation: OrganisationId,
 }
 
-/// Something that concerns the SIP messages of a call.
+/// A report about the SIP messages of a call.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// The call is over; only the last messages of its dialogs may follow.
+    /// The call has ended; only the last messages of its dialogs may follow.
     Ended(Ended),
     /// A message was received or sent.
     Heard(Heard),
@@ -36,7 +36,7 @@ pub(super) struct Ended {
 /// A message that was received or sent.
 #[derive(Debug)]
 pub(super) struct Heard {
-    /// The call that it belongs to; `None` only for messages that are exported alone.
+    /// The call that it belongs to; `None` only for messages that are only exported.
     pub(super) call: Option<OwnedCall>,
     pub(super) at: Timestamp,
     pub(super) flow: Flow,

@@ -1,33 +1,34 @@
-//! Limits that all organisations share: one that has much leaves room for the others.
+//! Limits that all organisations share: an organisation with high usage leaves space for the others.
 
 use std::collections::{HashMap, VecDeque};
 
 use sidetone_model::ids::{CallId, OrganisationId};
 
-/// A limit on what all organisations have together, of which none takes the whole.
+/// A limit on the total of all organisations, of which no organisation can use everything.
 #[derive(Debug)]
 pub(super) struct SharedLimit {
     max: usize,
-    /// What all organisations have.
+    /// The total of all organisations.
     total: usize,
-    /// What each organisation has; those that have nothing are not in it.
+    /// The amount of each organisation; those without any have no entry.
     organisations: HashMap<OrganisationId, usize>,
 }
 
 impl SharedLimit {
-    /// A limit of `max` in all.
+    /// A limit of `max` in total.
     pub(super) fn new(max: usize) -> Self {
         SharedLimit { max, total: 0, organisations: HashMap::new() }
     }
 
-    /// Whether an organisation may have more: it has less than [`OF_FREE`] times what is free. One alone gets three quarters of
-    /// the limit, two get three sevenths each; there is always room for one more.
+    /// Whether an organisation may have more: it has less than [`OF_FREE`] times the free amount. A single
+    /// organisation gets three quarters of the limit, two get three sevenths each; there is always space for one
+    /// more.
     pub(super) fn has_room(&self, organisation: OrganisationId) -> bool {
         let own = self.organisations.get(&organisation).copied().unwrap_or(0);
         own < self.max.saturating_sub(self.total).saturating_mul(OF_FREE)
     }
 
-    /// Notes that an organisation has so much more, or less.
+    /// Adds to, or subtracts from, the amount of an organisation.
     pub(super) fn grow(&mut self, organisation: OrganisationId, by: isize) {
         let own = self.organisations.entry(organisation).or_default();
         *own = own.saturating_add_signed(by);
@@ -37,7 +38,7 @@ impl SharedLimit {
         self.total = self.total.saturating_add_signed(by);
     }
 
-    /// What all organisations have.
+    /// The total of all organisations.
     #[cfg(test)]
     pub(super) fn total(&self) -> usize {
         self.total
@@ -64,12 +65,12 @@ impl Shares {
         self.bytes.has_room(organisation)
     }
 
-    /// Notes that the messages of an organisation grew by so many bytes.
+    /// Adds to the bytes of an organisation's messages.
     pub(super) fn grow(&mut self, organisation: OrganisationId, bytes: isize) {
         self.bytes.grow(organisation, bytes);
     }
 
-    /// Notes an ended call.
+    /// Records an ended call.
     pub(super) fn end(&mut self, organisation: OrganisationId, call: CallId) {
         self.ended.entry(organisation).or_default().push_back(call);
     }
@@ -79,7 +80,7 @@ impl Shares {
         self.ended.get(&organisation)?.front().copied()
     }
 
-    /// Notes that an ended call is stored: the one that ended first.
+    /// Records that an ended call is stored: the one that ended first.
     pub(super) fn stored(&mut self, organisation: OrganisationId, bytes: usize) {
         if let Some(ended) = self.ended.get_mut(&organisation) {
             ended.pop_front();
@@ -96,7 +97,7 @@ impl Shares {
         self.bytes.total()
     }
 
-    /// Whether no organisation has anything.
+    /// Whether no organisation has any messages.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.organisations.is_empty() && self.ended.is_empty()
@@ -105,6 +106,6 @@ impl Shares {
 
 /// Bytes of all calls in memory.
 pub(super) const TOTAL_BYTES_MAX: usize = 64 << 20;
-/// How many times what is free an organisation may have (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue Length
-/// Thresholds for Shared-Memory Packet Switches", 1998).
+/// The share of an organisation as a multiple of the free amount (dynamic thresholds: Choudhury and Hahne, "Dynamic
+/// Queue Length Thresholds for Shared-Memory Packet Switches", 1998).
 const OF_FREE: usize = 3;

@@ -1,4 +1,4 @@
-//! Messages of INVITEs that belong to no call yet: a call's first INVITE is challenged before there is a call.
+//! Messages of INVITEs that belong to no call yet: a call's first INVITE is challenged before the call exists.
 //!
 //! The senders are not authenticated, so the memory is fixed: [`TOTAL_MAX`] messages of at most [`BYTES_MAX`] bytes,
 //! and [`SOURCE_MAX`] of one address. The oldest make space.
@@ -35,7 +35,7 @@ impl Strangers {
         self.waiting.push_back((now, heard));
     }
 
-    /// Removes the messages of a dialog that began with this Call-ID and this tag of the peer, in their order.
+    /// Removes and returns the messages of a dialog that began with this Call-ID and this tag of the peer, in order.
     pub(super) fn take(&mut self, call_id: &[u8], peer_tag: &[u8]) -> Vec<Heard> {
         let is_of = |one: &(Instant, Heard)| {
             peek(&one.1.bytes).is_some_and(|peek| peek.call_id == call_id && peek.from_tag == peer_tag)
@@ -53,7 +53,7 @@ impl Strangers {
     }
 }
 
-/// An INVITE is answered to its challenge within this time.
+/// A challenged INVITE is sent again within this time.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 const TOTAL_MAX: usize = 256;
 const SOURCE_MAX: usize = 16;

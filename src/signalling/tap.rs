@@ -1,7 +1,7 @@
-//! The driver's end: finds the call of every SIP message, and passes both on without waiting.
+//! The driver's end: finds the call of every SIP message, and passes both on without blocking.
 //!
-//! A message belongs to a call when its Call-ID is that of a leg of the call and its tag of our side is the leg's tag.
-//! Both are needed: a Call-ID alone may be chosen by any peer, also one of another organisation.
+//! A message belongs to a call if its Call-ID is that of a leg of the call and its local tag is the leg's tag. Both
+//! are needed: a Call-ID alone may be chosen by any peer, including one of another organisation.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub struct SignallingTap {
     call_ids: HashMap<CallId, Vec<Box<[u8]>>>,
     /// The legs in `dialogs`, by organisation.
     legs: SharedLimit,
-    /// Ended calls, with the time at which their last messages have been exchanged.
+    /// Ended calls, with the time by which their last messages have been exchanged.
     ended: VecDeque<(Instant, CallId)>,
     strangers: Strangers,
-    /// The Call-ID and the peer's tag of the INVITE in hand, while it belongs to no call.
+    /// The Call-ID and the peer's tag of the current INVITE, while it belongs to no call.
     uncalled: Option<(Bytes, Bytes)>,
-    /// The exports of RTCP of the calls that have ports.
+    /// The RTCP exports of the calls that have ports.
     rtcp: HashMap<CallId, Arc<RtcpExport>>,
-    /// Where RTCP is exported to.
+    /// The destination of the RTCP export.
     hep: Option<HepSender>,
     /// Ends that did not fit in the queue.
     unsent: VecDeque<Ended>,
@@ -51,7 +51,7 @@ pub struct SignallingTap {
 #[derive(Debug)]
 struct Leg {
     of: OwnedCall,
-    /// The tag of our side; `None` for a call that was refused before it had a leg.
+    /// The local tag; `None` for a call that was refused before it had a leg.
     our_tag: Option<Box<[u8]>>,
     /// The tag of the peer that sent the INVITE.
     peer_tag: Option<Box<[u8]>>,
@@ -86,7 +86,7 @@ impl SignallingTap {
         self
     }
 
-    /// Where the RTCP of a call's leg goes, with the Call-ID of the call's first leg; `None` without an export.
+    /// The receiver of the RTCP of a call's leg, with the Call-ID of the call's first leg; `None` without an export.
     pub fn rtcp_of(&mut self, call: CallId) -> Option<Arc<dyn RtcpSink>> {
         let hep = self.hep.as_ref()?;
         let export = self.rtcp.entry(call).or_insert_with(|| Arc::new(RtcpExport::new(hep.clone())));
@@ -96,15 +96,15 @@ impl SignallingTap {
         Some(Arc::clone(export) as Arc<dyn RtcpSink>)
     }
 
-    /// Notes a leg of a call: the Call-ID of its INVITE, the tag of our side, and the peer's if the peer sent
-    /// the INVITE.
+    /// Records a leg of a call: the Call-ID of its INVITE, the local tag, and the peer's tag if the peer sent the
+    /// INVITE.
     pub fn learn(&mut self, of: OwnedCall, call_id: &str, our_tag: &str, peer_tag: Option<&str>) {
         let boxed = |tag: &str| Box::<[u8]>::from(tag.as_bytes());
         let leg = Leg { of, our_tag: Some(boxed(our_tag)), peer_tag: peer_tag.map(boxed) };
         self.insert(call_id.as_bytes(), leg);
     }
 
-    /// Passes on a message of the network.
+    /// Passes on a message that was received or sent.
     pub fn note(&mut self, now: Now, flow: Flow, direction: SipDirection, bytes: Bytes) {
         self.uncalled = None;
         self.expire(now.instant);
@@ -119,7 +119,7 @@ impl SignallingTap {
             let heard = Heard { call, at: now.wall, flow, direction, bytes: copy, is_repeated: self.exports };
             self.strangers.push(now.instant, heard);
         }
-        // Half of the queue is for calls: anybody may send messages that belong to none.
+        // Half of the queue is reserved for calls: any host may send messages that belong to none.
         let exports = self.exports && self.reports.capacity() > self.reports.max_capacity() / 2;
         if call.is_none() && self.exports && !exports {
             self.counters.note_dropped();
@@ -130,7 +130,7 @@ impl SignallingTap {
         }
     }
 
-    /// Notes that a call is over, also one that was refused before it had a leg.
+    /// Records the end of a call, also of one that was refused before it had a leg.
     pub fn ended(
         &mut self,
         now: Now,
@@ -181,18 +181,18 @@ impl SignallingTap {
     /// Returns the call of a message.
     fn call_of(&self, peek: &Peek<'_>, direction: SipDirection) -> Option<OwnedCall> {
         let legs = self.dialogs.get(peek.call_id)?;
-        // From is of the side that sent the request, To of the other.
+        // From is the side that sent the request, To the other one.
         let is_ours = peek.is_response == (direction == SipDirection::Received);
         let (ours, peers) = if is_ours { (peek.from_tag, peek.to_tag) } else { (peek.to_tag, peek.from_tag) };
         let same = |tag: &Option<Box<[u8]>>, other: &[u8]| tag.as_deref().is_some_and(|tag| tag == other);
         let with_tag = |leg: &&Leg| !ours.is_empty() && same(&leg.our_tag, ours);
-        // The first INVITE, its CANCEL and its 100 have no tag of ours yet, and a refused call has no leg.
+        // The first INVITE, its CANCEL and its 100 have no local tag yet, and a refused call has no leg.
         let by_peer = |leg: &&Leg| same(&leg.peer_tag, peers) && (ours.is_empty() || leg.our_tag.is_none());
         if let Some(leg) = legs.iter().find(with_tag) {
             return Some(leg.of);
         }
         let mut of_peer = legs.iter().filter(by_peer).map(|leg| leg.of);
-        // A proxy may have forked one INVITE to two calls here; what fits to both is of neither.
+        // A proxy may have forked one INVITE to two calls here; a message that matches both is assigned to neither.
         of_peer.next().filter(|of| of_peer.all(|other| other.call == of.call))
     }
 
@@ -205,7 +205,7 @@ impl SignallingTap {
 
     fn send_ends(&mut self) {
         while !self.unsent.is_empty() {
-            // The queue may be full; the ends follow with the next message.
+            // If the queue is full, the ends follow with the next message.
             let Ok(place) = self.reports.try_reserve() else { return };
             if let Some(ended) = self.unsent.pop_front() {
                 place.send(Report::Ended(ended));
@@ -213,7 +213,7 @@ impl SignallingTap {
         }
     }
 
-    /// Forgets calls whose last messages have been exchanged.
+    /// Drops calls whose last messages have been exchanged.
     fn expire(&mut self, now: Instant) {
         while let Some((due, call)) = self.ended.front().copied()
             && due <= now
@@ -233,14 +233,14 @@ impl SignallingTap {
     }
 }
 
-/// How long messages of an ended call are expected: a BYE is repeated for 64 × T1 (RFC 3261 §17.1.2.2).
+/// How long messages of an ended call are expected: a BYE is retransmitted for 64 × T1 (RFC 3261 §17.1.2.2).
 pub(super) const LINGER: Duration = Duration::from_secs(32);
-/// Legs of all organisations at once.
+/// Legs of all organisations at the same time.
 const LEGS_IN_ALL_MAX: usize = 131_072;
 /// Legs with one Call-ID.
 const LEGS_MAX: usize = 16;
-/// Ends with figures that may wait for the queue. Later ones have none: an end that is lost leaves the messages of
-/// its call in memory for ever.
+/// Ends with figures that may wait for the queue. Later ones have no figures: a lost end would leave the messages of
+/// its call in memory permanently.
 const UNSENT_MAX: usize = 4_096;
 
 #[cfg(test)]

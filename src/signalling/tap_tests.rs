@@ -89,7 +89,7 @@ fn every_message_of_a_dialog_belongs_to_its_call_and_no_other() {
     bench.note(2, SENT, "BYE sip:a SIP/2.0", ("ours", "peer"), "BYE");
     bench.note(2, RECEIVED, "SIP/2.0 200 OK", ("ours", "peer"), "BYE");
     assert_eq!(bench.reports(), ["1 INVITE", "1 100", "1 200", "1 ACK", "1 BYE", "1 200"]);
-    // Another sender has found out the Call-ID.
+    // Another sender has discovered the Call-ID.
     bench.note(3, RECEIVED, "INVITE sip:b SIP/2.0", ("evil", ""), "INVITE");
     bench.note(3, RECEIVED, "BYE sip:b SIP/2.0", ("evil", "guessed"), "BYE");
     bench.note(3, RECEIVED, "SIP/2.0 200 OK", ("guessed", "evil"), "BYE");

@@ -25,7 +25,7 @@ pub type Running = JoinHandle<()>;
 /// A future that a task runs on its borrowed state.
 type Run<'a, T = ()> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Owns the tasks of one engine; clones are the same supervisor.
+/// Owns the tasks of one engine; clones share one supervisor.
 #[derive(Clone, Debug)]
 pub struct Supervisor(Arc<Shared>);
 
@@ -66,8 +66,8 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor without tasks. Tasks that no call waits for (records, webhooks, HTTP) run on `background`, which must not
-    /// end before the engine has stopped; without it they run beside the others.
+    /// A supervisor without tasks. Tasks that no call waits for (records, webhooks, HTTP) run on `background`, which
+    /// must not end before the engine has stopped; without it they run beside the others.
     pub fn new(background: Option<Handle>) -> Self {
         Supervisor(Arc::new(Shared {
             places: std::array::from_fn(|_| Place::default()),
@@ -88,8 +88,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs a step on the threads of the background, so that the threads it starts have their priority. Without a background
-    /// it runs where it is. A panic goes on in the caller.
+    /// Runs a step on the background threads, so that threads started by it have their priority. Without a background
+    /// runtime it runs in place. A panic is propagated to the caller.
     pub async fn in_background<T: Send + 'static>(
         &self,
         step: impl Future<Output = T> + Send + 'static,
@@ -105,8 +105,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs a task that is started again after a panic, with the state that survived. `run` must leave
-    /// `state` usable at every await: work in hand stays in `state` until it is done.
+    /// Runs a task that is restarted after a panic, with the state that survived. `run` must leave `state` usable at
+    /// every await: unfinished work stays in `state` until it is done.
     pub fn keep<S, F>(&self, task: Task, state: S, run: F) -> Running
     where
         S: Send + 'static,
@@ -148,8 +148,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs a task that is essential for the process. After a panic `save` saves what can be saved, and then
-    /// the end of the process is requested ([`Supervisor::failed`]).
+    /// Runs a task that is essential for the process. After a panic `save` saves as much as possible, and then the
+    /// end of the process is requested ([`Supervisor::failed`]).
     pub fn vital<S, F, G>(&self, task: Task, mut state: S, run: F, save: G) -> Running
     where
         S: Send + 'static,
@@ -188,7 +188,7 @@ impl Supervisor {
         self.caught(task, Waked::IfAlone, work).await.ok()
     }
 
-    /// Runs a thread that is started again after a panic, with the state that survived.
+    /// Runs a thread that is restarted after a panic, with the state that survived.
     ///
     /// # Errors
     /// When the system cannot start a thread.
@@ -276,8 +276,8 @@ impl Supervisor {
         }
     }
 
-    /// Changes the reaction to panics: from now on such a task is started again at once a few times and then
-    /// given up, so that the end of the engine does not wait for it.
+    /// Changes the reaction to panics: from now on such a task is restarted immediately a few times and then
+    /// abandoned, so that the end of the engine does not wait for it.
     pub fn stopping(&self) {
         self.0.stopping.send_replace(true);
     }
@@ -302,7 +302,7 @@ impl Supervisor {
         }
     }
 
-    /// The tasks that are not in order, as `/readyz` reports them.
+    /// The tasks with problems, as `/readyz` reports them.
     pub fn troubles(&self) -> Vec<String> {
         let trouble = |task: Task| match self.condition(task) {
             Condition::Ended | Condition::Running => None,
@@ -418,14 +418,14 @@ impl Supervisor {
 /// Whether [`Supervisor::inject`] wakes a future.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waked {
-    /// The task itself: it is woken whatever units of work run beside it.
+    /// The task itself: it is woken, whatever units of work run beside it.
     Always,
-    /// A unit of work: it must not take the place of its task, since it may have ended when the task is to be woken.
+    /// A unit of work: it must not replace its task, because it may have ended when the task is to be woken.
     IfAlone,
 }
 
 impl Beat {
-    /// Marks a turn of the thread.
+    /// Marks an iteration of the thread.
     pub fn beat(&self) {
         self.supervisor.panic_if_due(self.task);
     }
@@ -444,7 +444,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Returns the next pause after a run of that length; `None` when the task is given up.
+    /// Returns the next pause after a run of this length; `None` if the task is abandoned.
     fn next(&mut self, ran: Duration, stopping: bool) -> Option<Duration> {
         if stopping {
             self.while_stopping += 1;

@@ -8,7 +8,7 @@ pub enum Task {
     Bindings,
     /// Sends the callbacks of requested calls.
     CallCallbacks,
-    /// Writes to NATS what other nodes need to record the calls of this one.
+    /// Writes to NATS the data that other nodes need to record the calls of this one.
     CallCopies,
     /// Requests the organisations' call-info URLs for answered calls.
     CallInfo,
@@ -40,9 +40,9 @@ pub enum Task {
     Http,
     /// Writes the call journal.
     Journal,
-    /// Answers the questions of other nodes about limits.
+    /// Answers the requests of other nodes about limits.
     LimitQuestions,
-    /// Keeps the limits of outbound calls with the other nodes.
+    /// Enforces the limits of outbound calls together with the other nodes.
     Limits,
     /// Measures the load of the node.
     Load,
@@ -56,7 +56,7 @@ pub enum Task {
     NoteDispatch,
     /// Processes the switch's reports about notes.
     PhoneReplies,
-    /// Answers the questions of other nodes.
+    /// Answers the requests of other nodes.
     Peers,
     /// Deletes old notes.
     NoteSweep,
@@ -68,13 +68,13 @@ pub enum Task {
     Recorder,
     /// Reports the results of recordings.
     Recordings,
-    /// Keeps the registrations of phones over a restart.
+    /// Keeps the registrations of phones across a restart.
     Registrations,
     /// Relays media.
     Relay,
     /// Deletes old recordings.
     Retention,
-    /// Claims the rooms that are live at this node, and follows who owns the others.
+    /// Claims the rooms that are live at this node, and follows the owners of the others.
     RoomOwners,
     /// Stores sessions and events of rooms.
     ConferenceHistory,
@@ -92,9 +92,9 @@ pub enum Task {
     Sounds,
     /// Finds rooms that are live at two nodes.
     SplitRooms,
-    /// Finds and stores the names that members of rooms have spoken.
+    /// Finds and stores the recorded names of room members.
     SpokenNames,
-    /// Stores what phones change by star codes.
+    /// Stores the changes that phones request by star codes.
     StarCodes,
     /// Deletes old events, deliveries and idempotency keys.
     Sweep,
@@ -113,7 +113,7 @@ pub enum Task {
 pub enum Reaction {
     /// The process ends: its calls cannot continue without the task.
     EndProcess,
-    /// One unit of work (a lookup, a connection, a leg) is lost; the others go on.
+    /// One unit of work (a lookup, a connection, a leg) is lost; the others continue.
     LoseOne,
     /// The task starts again with the state that survived.
     Restart,
@@ -133,8 +133,8 @@ pub enum Condition {
 }
 
 impl Task {
-    /// Whether no call waits for the task: it stores or sends records and events, or answers over HTTP. Its turns may take
-    /// many milliseconds; on a thread of the switch they would delay SIP messages.
+    /// Whether no call waits for the task: it stores or sends records and events, or serves HTTP. Its iterations may
+    /// take many milliseconds; on a thread of the switch they would delay SIP messages.
     pub(super) fn is_background(self) -> bool {
         matches!(
             self,

@@ -164,8 +164,8 @@ async fn an_injected_panic_comes_once() {
     assert_eq!(supervisor.panics(Task::Events), 1);
 }
 
-/// P10: panics at random awaits of a writer, with random interleavings of its senders: nothing that was
-/// passed to it is lost, and each batch in hand is written again completely.
+/// P10: panics at random awaits of a writer, with random interleavings of its senders: no passed item is lost, and
+/// each unfinished batch is written again completely.
 #[test]
 fn seeded_interleavings_of_panics_lose_nothing() {
     use rand::rngs::StdRng;

@@ -137,7 +137,7 @@ impl CdrMapper {
             sip_status: call.sip_status,
             quality: figures(call),
             quality_b: call.callee().map(quality_figures),
-            // A capture does not show what a transfer linked.
+            // A capture does not show which calls a transfer linked.
             ..Outcome::default()
         };
         let quality = self.quality(id, tapped, ended_at);
@@ -174,7 +174,7 @@ impl CdrMapper {
     }
 }
 
-/// Packets that the tap itself lost during the call are not a fault of the network.
+/// Packets that the tap itself lost during the call are not attributed to the network.
 fn own_up(leg: &mut LegQuality, missed: u64) {
     leg.flags.push(TAP_DROPS.to_owned());
     if matches!(leg.media_verdict, None | Some(MediaVerdict::Ok)) {
@@ -189,8 +189,8 @@ fn own_up(leg: &mut LegQuality, missed: u64) {
     ));
 }
 
-/// The direction of a call, by which of its numbers the organisation has. A call with none of its numbers, or
-/// with no numbers declared at all, counts as internal to the captured switch, because nothing else is known.
+/// The direction of a call, by which of its numbers belong to the organisation. A call with none of them, or with no
+/// numbers declared at all, counts as internal to the captured switch, because there is no other information.
 fn direction(caller_is_ours: bool, called_is_ours: bool) -> Direction {
     match (caller_is_ours, called_is_ours) {
         (true, false) => Direction::Outbound,
@@ -199,8 +199,8 @@ fn direction(caller_is_ours: bool, called_is_ours: bool) -> Direction {
     }
 }
 
-/// The same call has the same id wherever and however often it is captured: RFC 9562 §5.8, built from the
-/// SHA-256 of the organisation, the Call-ID and the start, as in its appendix B.2.
+/// The same call has the same id wherever and however often it is captured: RFC 9562 §5.8, built from the SHA-256 of
+/// the organisation, the Call-ID and the start, as in its appendix B.2.
 fn call_id(organisation: OrganisationId, call: &CallReport) -> CallId {
     let mut hash = Sha256::new();
     hash.update(b"sidetone tap\0");

@@ -1,4 +1,4 @@
-//! Writes finished calls into the journal, from where they go into the database, and reports them to the
+//! Writes finished calls into the journal, from which they are stored in the database, and reports them to the
 //! observer.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct TapWriter {
     pub tell: Box<dyn Fn(&RecordedCall) + Send + Sync>,
 }
 
-/// A call as the observer gets it.
+/// A call as reported to the observer.
 #[derive(Debug)]
 pub struct RecordedCall {
     /// The record.
@@ -69,7 +69,7 @@ impl TapWriter {
         let told = RecordedCall { cdr, quality };
         (self.tell)(&told);
         let mut record = told.cdr;
-        // A stalled disk delays this task and finally the reading of calls, and loses none.
+        // A stalled disk delays this task and eventually the reading of calls, and loses none.
         while let Err(JournalFull { record: Some(back) }) = self.journal.ended(record) {
             record = *back;
             tokio::time::sleep(JOURNAL_PAUSE).await;

@@ -1,15 +1,15 @@
 //! When the kernel dropped packets of an interface because they were not read in time.
 //!
-//! A call at that time may have lost packets only here, so its loss is no finding about the network.
+//! A call at that time may have lost packets only here, so its loss is not evidence about the network.
 
 use std::collections::VecDeque;
 
 use sidetone_media::time::Micros;
 
-/// The times in which packets were dropped, the latest of them.
+/// The times in which packets were dropped, the most recent ones.
 ///
-/// *Bounds*: 1,024 spans; beyond that the two oldest are merged, so that a long call is rather marked too
-/// often than not at all.
+/// *Bounds*: 1,024 spans; beyond that the two oldest are merged, so that a long call is marked too often rather than
+/// not at all.
 #[derive(Debug, Default)]
 pub struct Drops {
     spans: VecDeque<Span>,
@@ -29,7 +29,7 @@ impl Drops {
         Drops::default()
     }
 
-    /// Records that packets were dropped at some time between two instants.
+    /// Records that packets were dropped at some time between two times.
     pub fn note(&mut self, from: Micros, to: Micros, packets: u64) {
         if packets == 0 {
             return;
@@ -51,19 +51,19 @@ impl Drops {
         }
     }
 
-    /// Returns how many packets were dropped in the spans that overlap the time between two instants.
+    /// Returns how many packets were dropped in the spans that overlap the time between two times.
     pub fn between(&self, from: Micros, to: Micros) -> u64 {
         let touching = self.spans.iter().filter(|span| span.from <= to && span.to >= from);
         touching.fold(0, |sum, span| sum.saturating_add(span.packets))
     }
 
-    /// How many packets were dropped in all.
+    /// How many packets were dropped in total.
     pub fn total(&self) -> u64 {
         self.total
     }
 }
 
-/// Spans that are remembered.
+/// Spans that are kept.
 const SPANS_MAX: usize = 1_024;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub struct Interface {
     pub index: usize,
     /// The link layer of its frames.
     pub link: LinkType,
-    /// Whether it is the loopback, where every packet is captured twice: when it is sent and when it arrives.
+    /// Whether it is the loopback, where every packet is captured twice: when it is sent and when it is received.
     pub is_loopback: bool,
 }
 

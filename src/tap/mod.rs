@@ -1,5 +1,4 @@
-//! Live traffic of any switch: the packets of an interface, judged like a capture, and a record for every
-//! call.
+//! Live traffic of any switch: the packets of an interface, judged like a capture, with a record for every call.
 //!
 //! One thread reads the kernel's rings ([`ring`]) and passes every frame to the capture engine without a
 //! copy; finished calls become records ([`cdr_mapper`]) that go through the journal like a switch's own. Packets

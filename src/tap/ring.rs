@@ -1,8 +1,8 @@
 //! Frames of an interface, read without a copy: AF_PACKET with a memory-mapped ring (TPACKET_V3).
 //!
-//! The crate `netring` maps the ring and returns its blocks. For the compiler its packets may outlive the
-//! block that contains them. Nothing here allows that: a frame is lent to a closure, and its block returns to
-//! the kernel after that.
+//! The crate `netring` maps the ring and returns its blocks. To the compiler, its packets may outlive the block that
+//! contains them. Nothing here allows that: a frame is lent to a closure, and its block is returned to the kernel
+//! after that.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub enum RingError {
     /// There is no such interface, or its kind is not supported.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The system refuses.
+    /// The system refused it.
     #[error("interface \"{name}\" cannot be read: {reason}")]
     Refused {
         /// The interface.
@@ -68,7 +68,7 @@ pub struct Ring {
 /// Frames since the last query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Those that the ring took and those that it dropped.
+    /// Those that the ring accepted and those that it dropped.
     pub seen: u64,
     /// Those that it dropped.
     pub dropped: u64,
@@ -90,7 +90,7 @@ impl Ring {
             .block_timeout_ms(BLOCK_TIMEOUT_MS)
             .fill_rxhash(false)
             .promiscuous(options.promiscuous && !interface.is_loopback)
-            // A packet on the loopback is sent and arrives: one of the two is sufficient.
+            // A packet on the loopback is captured when sent and when received: one of the two is sufficient.
             .ignore_outgoing(interface.is_loopback)
             .bpf_filter(
                 BpfFilter::new(snap_program(options.snap_len)).map_err(|error| refused(error.into()))?,
@@ -107,7 +107,7 @@ impl Ring {
         &self.interface
     }
 
-    /// Returns the frames taken and dropped since the last call; 0 if the socket does not report them.
+    /// Returns the frames accepted and dropped since the last call; 0 if the socket does not report them.
     pub fn counts(&self) -> RingCounts {
         let Ok(stats) = self.capture.stats() else { return RingCounts::default() };
         RingCounts { seen: stats.packets.into(), dropped: stats.drops.into() }
@@ -130,7 +130,7 @@ impl AsFd for Ring {
 pub fn wait(rings: &[Ring], timeout: Duration) -> bool {
     let mut waiting: Vec<PollFd<'_>> =
         rings.iter().map(|ring| PollFd::new(ring.as_fd(), PollFlags::POLLIN)).collect();
-    // An interrupted wait counts as one: the caller checks and waits again.
+    // An interrupted wait counts as a wait: the caller checks and waits again.
     let _ = poll(&mut waiting, PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX));
     let failed = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
     let faults: Vec<bool> = waiting.iter().map(failed).collect();
@@ -272,11 +272,11 @@ const IPPROTO_TCP: u32 = 6;
 
 /// Bytes that are kept of a frame with TCP, at least.
 pub const TCP_SNAP_LEN_MIN: u32 = 16_384;
-/// The size of a block: what the kernel passes on at a time.
+/// The size of a block: the amount that the kernel passes on at a time.
 const BLOCK_LEN: usize = 256 << 10;
 /// Blocks in a MiB of a ring.
 pub const BLOCKS_PER_MIB: usize = 4;
-/// How long a frame waits at most for its block to be passed on.
+/// How long a frame waits at most until its block is passed on.
 pub const BLOCK_TIMEOUT_MS: u32 = 20;
 /// The smallest and the largest ring.
 pub const RING_MIB_MIN: usize = 1;
@@ -332,8 +332,7 @@ mod tests {
         Micros(i64::try_from(since_epoch.as_micros()).unwrap())
     }
 
-    /// `None` without the permission to read packets; this is printed, because a test that does not run
-    /// proves nothing.
+    /// `None` without the permission to read packets; this is printed, because a skipped test proves nothing.
     fn ring(options: RingOptions) -> Option<Ring> {
         match Ring::open("lo", options, now) {
             Ok(ring) => Some(ring),
@@ -383,7 +382,7 @@ mod tests {
         assert_eq!(rings[0].counts().dropped, 0);
     }
 
-    /// The ring is not read: what does not fit is dropped and counted.
+    /// The ring is not read: frames that do not fit are dropped and counted.
     #[test]
     fn what_the_ring_cannot_take_is_counted() {
         let Some(ring) = ring(RingOptions { snap_len: 65_535, ring_mib: 1, ..RingOptions::default() }) else {
@@ -392,7 +391,7 @@ mod tests {
         let (sender, receiver) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         let destination = receiver.local_addr().unwrap();
-        // Three times what fits.
+        // Three times the capacity.
         for _ in 0..100 {
             sender.send_to(&[0; 32_000], destination).unwrap();
         }

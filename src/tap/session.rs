@@ -26,7 +26,7 @@ pub struct TapSession {
     engine: Engine,
     thresholds: Thresholds,
     drops: Drops,
-    /// Calls that the end of the session cut off.
+    /// Calls that were still in progress at the end of the session.
     cut: VecDeque<TappedCall>,
 }
 
@@ -54,7 +54,7 @@ impl TapSession {
         self.engine.record(record);
     }
 
-    /// Records packets that were dropped at some time between two instants.
+    /// Records packets that were dropped at some time between two times.
     pub fn dropped(&mut self, from: Micros, to: Micros, packets: u64) {
         self.drops.note(from, to, packets);
     }
@@ -64,8 +64,8 @@ impl TapSession {
         self.engine.live_calls() as u64
     }
 
-    /// Returns the next call that is over at `now`, and `None` when there is no more. Streams that no call
-    /// announced are dropped.
+    /// Returns the next call that has ended at `now`; `None` if there is no more. Streams without signalling are
+    /// dropped.
     pub fn poll(&mut self, now: Micros) -> Option<TappedCall> {
         if let Some(call) = self.cut.pop_front() {
             return Some(call);

@@ -1,7 +1,7 @@
 //! The reading thread: frames from the rings into the capture engine, finished calls out of it.
 //!
-//! It waits only for the kernel. A call that cannot be passed on yet stays with the engine, and an interface
-//! that disappears is looked for until it is back.
+//! It waits only for the kernel. A call that cannot be passed on yet stays in the engine, and an interface that
+//! disappears is looked up until it is back.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::ring::{self, Ring, RingError, RingOptions};
 use super::session::{TapSession, TappedCall};
 use crate::supervise::{Beat, Supervisor, Task};
 
-/// What is read, and how.
+/// The interfaces, and how they are read.
 #[derive(Debug, Clone)]
 pub struct TapOptions {
     /// The interfaces, by name.
@@ -38,7 +38,7 @@ pub struct TapThread {
 }
 
 impl TapThread {
-    /// Opens every interface and starts reading; finished calls go to `calls`.
+    /// Opens every interface and starts reading; finished calls are sent to `calls`.
     ///
     /// # Errors
     /// The first interface that cannot be read.
@@ -71,7 +71,7 @@ impl TapThread {
         };
         let stopped = Arc::clone(&stop);
         let run = move |reader: &mut Reader, beat: &Beat| reader.run(&stopped, beat);
-        // The calls in progress are passed on with what is known of them.
+        // The calls in progress are passed on with their data so far.
         let save = |reader: &mut Reader| reader.finish();
         let thread = supervisor.vital_thread(Task::Tap, reader, run, save).map_err(TapThreadError::Thread)?;
         Ok(TapThread { stop, thread })
@@ -98,7 +98,7 @@ pub enum TapThreadError {
 
 struct Reader {
     rings: Vec<Ring>,
-    /// Interfaces that do not exist at present, by name.
+    /// Interfaces that currently do not exist, by name.
     lost: Vec<String>,
     /// Interfaces that are disabled.
     down: Vec<String>,
@@ -120,7 +120,7 @@ impl Reader {
             let fault = ring::wait(&self.rings, TURN);
             let drained = self.read();
             let now = (self.now)();
-            // After a backlog the time of the traffic applies: calls in unread frames are not over yet.
+            // During a backlog the time of the traffic applies: calls in unread frames have not ended yet.
             self.hand_over(if drained { now } else { self.last_frame });
             if fault || now.since(self.looked_at) >= LOOK_EVERY_US {
                 self.look(now);
@@ -129,7 +129,7 @@ impl Reader {
         self.finish();
     }
 
-    /// Reads what waits in the rings, up to a number of blocks; returns whether that was all.
+    /// Reads the waiting blocks of the rings, up to a limit; returns whether all were read.
     fn read(&mut self) -> bool {
         for _ in 0..BLOCKS_PER_TURN {
             let (mut frames, mut bytes) = (0, 0);
@@ -157,7 +157,7 @@ impl Reader {
                     self.waiting = Some(call);
                     break;
                 }
-                // The receiver is gone: the process ends.
+                // The receiver no longer exists: the process ends.
                 Err(TrySendError::Closed(_)) => break,
             }
         }
@@ -179,7 +179,7 @@ impl Reader {
             dropped += count;
         }
         if dropped > 0 {
-            // A dropped frame came after the oldest frame that was still unread.
+            // A dropped frame arrived after the oldest frame that was still unread.
             let from = self.last_frame.min(self.looked_at);
             self.session.dropped(from, now, dropped);
             TapCounters::add(&self.counters.dropped, dropped);
@@ -239,7 +239,7 @@ impl Reader {
 
     /// Reads the rest, ends the calls in progress, and passes all of them on.
     fn finish(&mut self) {
-        // Endless traffic would never be read to its end.
+        // Endless traffic would never be read completely.
         for _ in 0..LAST_TURNS {
             if self.read() {
                 break;
@@ -250,7 +250,7 @@ impl Reader {
         self.session.end(now);
         let left = self.waiting.take().into_iter().chain(std::iter::from_fn(|| self.session.poll(now)));
         for call in left {
-            // The writer takes calls until this end is dropped.
+            // The writer accepts calls until this sender is dropped.
             if self.calls.blocking_send(call).is_err() {
                 return;
             }

@@ -17,7 +17,7 @@ pub enum PemProblem {
     Unreadable(String),
 }
 
-/// The system's authorities; the log names what cannot be read.
+/// The system's authorities; the log lists those that cannot be read.
 pub fn system_authorities() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -13,7 +13,7 @@ use crate::tls::authorities::{PemProblem, read_certificates};
 use crate::tls::facts::Facts;
 use crate::tls::settings::CertificateFiles;
 
-/// Why certificates, keys or authorities cannot be used; one line with the file and what to do.
+/// Why certificates, keys or authorities cannot be used; one line with the file and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The authorities of a trunk cannot be read.
@@ -21,7 +21,7 @@ pub enum TlsError {
     Authorities {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         #[source]
         problem: PemProblem,
     },
@@ -30,7 +30,7 @@ pub enum TlsError {
     Certificate {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         #[source]
         problem: PemProblem,
     },
@@ -39,10 +39,10 @@ pub enum TlsError {
     Key {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     #[error(
         "[tls] key {}: does not belong to the certificate {}; check that both are of the same renewal",
         key.display(),

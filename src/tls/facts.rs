@@ -1,4 +1,4 @@
-//! What a certificate says: names and validity.
+//! The content of a certificate: names and validity.
 
 use std::net::IpAddr;
 
@@ -17,9 +17,9 @@ pub(super) struct Facts {
     pub(super) sip: Vec<String>,
     /// The addresses.
     pub(super) addresses: Vec<IpAddr>,
-    /// The first instant at which it is valid.
+    /// The first time at which it is valid.
     pub(super) begins: Timestamp,
-    /// The last one.
+    /// The last time at which it is valid.
     pub(super) ends: Timestamp,
 }
 
@@ -46,7 +46,7 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether the certificate is for a host: by name, also with a wildcard for its first label, or by address.
+    /// Whether the certificate is for a host: by name, including a wildcard for its first label, or by address.
     pub(super) fn covers(&self, host: &str) -> bool {
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.addresses.contains(&address);
@@ -58,8 +58,8 @@ impl Facts {
             .any(|name| name == host || name.strip_prefix("*.").is_some_and(|suffix| Some(suffix) == parent))
     }
 
-    /// The SIP domains that the certificate is for (RFC 5922 §7.1): the hosts of its SIP URIs, or, when it has
-    /// none, its DNS names.
+    /// The SIP domains that the certificate is for (RFC 5922 §7.1): the hosts of its SIP URIs, or, without any, its
+    /// DNS names.
     pub(super) fn domains(&self) -> &[String] {
         if self.sip.is_empty() { &self.dns } else { &self.sip }
     }

@@ -1,8 +1,9 @@
 //! TLS: this node's certificates, and the authorities that trunks' certificates are checked with.
 //!
-//! Certificates and keys are PEM files that the operator names. They are read at the start and again on SIGHUP; a
-//! failed reload changes nothing. [`TlsStore`] chooses a certificate by the name that a client asks for (SNI), and
-//! verifies servers and clients as RFC 5922 says. Nodes of a cluster have a certificate and an authority of their own (`nodes.rs`).
+//! Certificates and keys are PEM files that the operator configures. They are read at the start and again on SIGHUP;
+//! a failed reload changes nothing. [`TlsStore`] selects a certificate by the name that a client requests (SNI), and
+//! verifies servers and clients according to RFC 5922. Nodes of a cluster have their own certificate and authority
+//! (`nodes.rs`).
 
 mod authorities;
 mod certificate;

@@ -1,7 +1,7 @@
 //! TLS between the nodes of a cluster: `[cluster] tls_certificate`, `tls_key` and `tls_authority`.
 //!
-//! A certificate is a node's when it has the node's name among its DNS names, or the address of its listener. Authorities of the
-//! system are not trusted for it.
+//! A certificate belongs to a node if its DNS names contain the node's name, or it contains the address of the node's
+//! listener. Authorities of the system are not trusted for it.
 
 use std::collections::HashMap;
 use std::io;
@@ -29,7 +29,7 @@ use crate::tls::server_verifier::ServerVerifier;
 use crate::tls::settings::CertificateFiles;
 use crate::tls::trunks::provider;
 
-/// Why nodes cannot use TLS; one line with the file and what to do.
+/// Why nodes cannot use TLS; one line with the file and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("[cluster] {0}")]
 pub struct NodeTlsError(String);
@@ -41,7 +41,7 @@ pub struct NodeNames(Arc<Names>);
 #[derive(Default)]
 struct Names {
     nodes: RwLock<HashMap<SocketAddr, String>>,
-    /// When a failure with an address was logged last.
+    /// When a failure with an address was last logged.
     logged: Mutex<HashMap<IpAddr, Instant>>,
 }
 
@@ -86,7 +86,7 @@ pub fn node_tls(files: &NodeTlsFiles, names: NodeNames) -> Result<NodeTls, NodeT
     let setup = |error: Error| NodeTlsError(format!("TLS between nodes cannot be set up: {error}"));
     let chosen = || Arc::new(SingleCertAndKey::from(Arc::clone(&own.certified)));
     let algorithms = provider().signature_verification_algorithms;
-    // Whose a certificate is, both sides check after the handshake by the same rule.
+    // After the handshake, both sides check by the same rule which node a certificate belongs to.
     let verifier = ServerVerifier { roots: Arc::clone(&roots), algorithms, is_named: |_, _| Ok(()) };
     let client = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -104,7 +104,7 @@ pub fn node_tls(files: &NodeTlsFiles, names: NodeNames) -> Result<NodeTls, NodeT
     Ok(NodeTls { server: Arc::new(server), client: Arc::new(client), peers: Arc::new(names) })
 }
 
-/// Reviews the files for the node of this name that listens here.
+/// Reviews the files for the node with this name and listener address.
 pub fn review_nodes(files: &NodeTlsFiles, (name, listen): (&str, SocketAddr), now: Timestamp) -> Vec<Remark> {
     let facts = match own_certificate(files) {
         Ok(own) => own.facts,
@@ -172,7 +172,7 @@ fn authority(file: &Path) -> Result<RootCertStore, NodeTlsError> {
     Ok(roots)
 }
 
-/// A certificate that ends sooner is warned of: 30 days.
+/// A certificate that expires sooner causes a warning: 30 days.
 const WARNING_MICROS: i64 = 30 * 86_400 * 1_000_000;
-/// A failure with a node is logged so often at most.
+/// Shortest interval between log lines about failures with one node.
 const LOG_EVERY: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
-//! Why a handshake failed, in terms that the owner of the other host understands.
+//! Why a handshake failed, in terms that the operator of the remote host understands.
 
 use std::io;
 
 use rustls::CertificateError;
 
-/// Returns the meaning of a failed handshake; a lower-case fragment.
+/// Returns the explanation of a failed handshake; a lower-case fragment.
 pub fn tls_reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {

@@ -1,4 +1,4 @@
-//! Reviews the files of `[tls]`: what would not start, and what will soon fail.
+//! Reviews the files of `[tls]`: problems that prevent the start, and files that will soon fail.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ pub enum Remark {
     Problem(String),
     /// The engine starts, but clients or trunks will refuse it, or it is unsafe.
     Warning(String),
-    /// What was checked.
+    /// A correct item.
     Well(String),
 }
 
@@ -85,5 +85,5 @@ fn is_open(file: &Path) -> bool {
 
 /// Names of one certificate that are shown.
 const NAMES_SHOWN_MAX: usize = 8;
-/// A certificate that ends sooner is warned of: 30 days, the time at which common clients renew.
+/// A certificate that expires sooner causes a warning: 30 days, the time at which common clients renew.
 const WARNING_MICROS: i64 = 30 * 86_400 * 1_000_000;

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Verifies servers by their chain, and then by a rule of whose certificate it is.
+/// Verifies servers by their chain, and then by a rule for the name in the certificate.
 #[derive(Debug)]
 pub(super) struct ServerVerifier {
     /// The authorities that are trusted.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 /// `[tls]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificates of this node. Clients that ask for no name, or an unknown one, get the first.
+    /// The certificates of this node. Clients that request no name, or an unknown one, get the first.
     pub certificates: Vec<CertificateFiles>,
-    /// Trunks with authorities or a certificate of their own.
+    /// Trunks with their own authorities or certificate.
     pub trunks: Vec<TrunkFiles>,
 }
 
@@ -18,7 +18,7 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// PEM: the private key.
     pub key: PathBuf,
-    /// The names that it is shown for; empty for all names in the certificate.
+    /// The names that it is used for; empty for all names in the certificate.
     pub domains: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct TrunkFiles {
     pub host: String,
     /// PEM: the only authorities that are trusted for it; `None` for those of the system.
     pub authorities: Option<PathBuf>,
-    /// The certificate that is shown to it.
+    /// The certificate that is presented to it.
     pub shown: Option<CertificateFiles>,
     /// Whether calls over a connection with its certificate are calls of the trunk.
     pub accept_certificate: bool,

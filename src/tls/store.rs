@@ -1,4 +1,4 @@
-//! The certificates in use, replaced as a whole by a reload.
+//! The certificates in use, replaced completely by a reload.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -20,17 +20,17 @@ use crate::tls::trunks::{AnyClient, Trunk, client_config, proven_domains, provid
 #[derive(Clone)]
 pub struct TlsStore(Arc<RwLock<Arc<Loaded>>>);
 
-/// Everything that one reading of the files gave.
+/// The result of one reading of the files.
 struct Loaded {
     /// `None` without a certificate: then no listener uses TLS.
     servers: Option<Servers>,
-    /// Trunks with settings of their own, by host.
+    /// Trunks with their own settings, by host.
     trunks: HashMap<String, Trunk>,
-    /// The settings for other trunks; made with the first connection to one.
+    /// The settings for other trunks; created with the first connection to one.
     others: OnceLock<Option<Arc<ClientConfig>>>,
 }
 
-/// The settings of our listeners.
+/// The settings of this node's listeners.
 struct Servers {
     http: Arc<ServerConfig>,
     sip: Arc<ServerConfig>,
@@ -46,10 +46,10 @@ impl TlsStore {
         Ok(Self(Arc::new(RwLock::new(Arc::new(Loaded::read(files)?)))))
     }
 
-    /// Reads the files again, for the next connections; present ones continue.
+    /// Reads the files again, for the next connections; existing ones continue.
     ///
     /// # Errors
-    /// The first file that cannot be used; then nothing has changed.
+    /// The first file that cannot be used; nothing is changed then.
     pub fn reload(&self, files: &TlsFiles) -> Result<(), TlsError> {
         let loaded = Arc::new(Loaded::read(files)?);
         *self.0.write() = loaded;
@@ -133,13 +133,13 @@ impl Servers {
         Ok(Self {
             http: config(&[b"h2", b"http/1.1"], false)?,
             sip: config(&[], asks_clients)?,
-            // Browsers would ask the user for a certificate.
+            // Browsers would prompt the user for a certificate.
             websocket: config(&[b"http/1.1"], false)?,
         })
     }
 }
 
-/// Chooses a certificate by the name that a client asks for.
+/// Selects a certificate by the name that a client requests.
 #[derive(Debug)]
 struct ByName {
     first: Arc<CertifiedKey>,

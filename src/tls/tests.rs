@@ -1,4 +1,4 @@
-//! Tests of certificates in files: what is read, refused and chosen.
+//! Tests of certificates in files: which are read, refused and selected.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn today() -> Timestamp {
     Timestamp::from_micros(i64::try_from(micros).unwrap())
 }
 
-/// The certificate that the server shows to a client that asks for this name, or why the client or server gives up.
+/// The certificate that the server presents to a client that requests this name, or why the client or server aborts.
 fn handshake(
     client: &TlsStore,
     server: &TlsStore,
@@ -148,7 +148,7 @@ fn the_name_that_a_client_asks_for_chooses_the_certificate() {
         ("second.example", Ok(&second)),
         ("shared.example", Ok(&first)),
         ("a.wild.example", Ok(&second)),
-        // Gets the first certificate, which is for other names.
+        // It gets the first certificate, which is for other names.
         ("other.example", Err("the certificate is for another host")),
     ] {
         let shown = handshake(&client, &server, name).map(|(shown, _)| shown);
@@ -159,7 +159,7 @@ fn the_name_that_a_client_asks_for_chooses_the_certificate() {
 #[test]
 fn a_server_of_a_trunk_is_verified() {
     let world = World::new("trunk");
-    // Opened at once: the next certificate may be written to the same file.
+    // Opened immediately: the next certificate may be written to the same file.
     let open = |files| TlsStore::open(&TlsFiles { certificates: vec![files], trunks: Vec::new() }).unwrap();
     let with_uri = |name: &str, uri: &str| {
         let uri = SanType::URI(Ia5String::try_from(uri).unwrap());
@@ -214,7 +214,7 @@ fn a_client_proves_the_trunk_whose_authority_signed_for_its_name() {
     };
     assert_eq!(shows(None), [""; 0]);
     assert_eq!(shows(Some(for_clients(&world, "carrier.example"))), ["carrier.example"]);
-    // Connected all the same, as an unknown client: each name counts with its own authority only.
+    // Connected nevertheless, as an unknown client: each name counts only with its own authority.
     assert_eq!(shows(Some(for_clients(&world, "other.example"))), [""; 0]);
     assert_eq!(shows(Some(for_clients(&stranger, "carrier.example"))), [""; 0]);
     assert_eq!(shows(Some(for_clients(&world, "unasked.example"))), [""; 0]);

@@ -1,5 +1,4 @@
-//! Certificates of trunks: whether a server is the one that a trunk's address names, and which trunk a client is
-//! (RFC 5922).
+//! Certificates of trunks: whether a server is the one in a trunk's address, and which trunk a client is (RFC 5922).
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use crate::tls::settings::TrunkFiles;
 pub(super) struct Trunk {
     /// The settings of connections to it.
     pub(super) client: Arc<ClientConfig>,
-    /// Checks the certificate that it shows as a client; `None` when its calls are not identified by one.
+    /// Checks the certificate that it presents as a client; `None` if its calls are not identified by a certificate.
     pub(super) identified_by: Option<Arc<dyn ClientCertVerifier>>,
 }
 
@@ -74,7 +73,7 @@ fn client_verifier(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifi
         .map_err(|error| TlsError::Setup(Error::General(error.to_string())))
 }
 
-/// The provider of cryptography; named explicitly, because a process's default may be another.
+/// The cryptography provider; explicit, because the process's default may be another one.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -91,11 +90,11 @@ pub(super) fn proven_domains(
     Facts::of(own).map(|facts| facts.domains().to_vec()).unwrap_or_default()
 }
 
-/// Checks the name in the trunk's address, which is not the name that its SRV records lead to (RFC 5922 §5).
+/// Checks the name in the trunk's address, not the name that its SRV records resolve to (RFC 5922 §5).
 fn is_named(certificate: &CertificateDer<'_>, server: &ServerName<'_>) -> Result<(), Error> {
     let uris = Facts::of(certificate).map(|facts| facts.sip).unwrap_or_default();
     if uris.is_empty() {
-        // RFC 5922 §7.2 forbids wildcards; large carriers (Twilio's `*.pstn.twilio.com`) show them all the same.
+        // RFC 5922 §7.2 forbids wildcards, but large carriers present them (Twilio's `*.pstn.twilio.com`).
         return verify_server_name(&ParsedCertificate::try_from(certificate)?, server);
     }
     match uris.contains(&server.to_str().to_ascii_lowercase()) {
@@ -104,8 +103,8 @@ fn is_named(certificate: &CertificateDer<'_>, server: &ServerName<'_>) -> Result
     }
 }
 
-/// Asks every client for a certificate, and accepts any or none: many phones show one of their manufacturer. Which
-/// trunk it identifies is decided after the handshake, with the authorities of each trunk.
+/// Requests a certificate from every client, and accepts any or none: many phones present one of their manufacturer.
+/// The trunk that it identifies is determined after the handshake, with the authorities of each trunk.
 #[derive(Debug)]
 pub(super) struct AnyClient(pub(super) WebPkiSupportedAlgorithms);
 

@@ -50,7 +50,7 @@ impl Days {
         let emptied = std::fs::remove_dir(path);
         self.open = None;
         match emptied {
-            // There are other files in it; the day is skipped from now on.
+            // It contains other files; the day is skipped from now on.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
             emptied => emptied?,
         }
@@ -82,7 +82,7 @@ impl Days {
         Ok(Some((path, files)))
     }
 
-    /// Whether only foreign files are left of a day.
+    /// Whether a day contains only foreign files.
     fn is_stuck(&self, name: &str) -> bool {
         let mut entries = std::fs::read_dir(self.dir.join(name)).into_iter().flatten().flatten().peekable();
         entries.peek().is_some() && !entries.any(|entry| is_trace(&entry.path()))

@@ -1,4 +1,4 @@
-//! Header-only traces of legs on disk: sinks that never wait, one thread that writes, directories by day.
+//! Header-only traces of legs on disk: sinks that never block, one thread that writes, directories by day.
 //!
 //! The content of a trace is defined in the media crate (`docs/trace.md`); this module handles files. A
 //! worker of the relay passes full blocks to a [`Traces`]' sink and gets empty ones back; the thread appends

@@ -9,7 +9,7 @@ use sidetone_media::trace::{BLOCK_BYTES, TraceSink};
 
 use crate::traces::counters::TraceCounters;
 
-/// Takes the blocks of one trace without waiting.
+/// Takes the blocks of one trace without blocking.
 #[derive(Debug)]
 pub(super) struct FileSink {
     pub(super) file: Arc<TraceFile>,
@@ -24,11 +24,11 @@ pub(super) struct TraceFile {
     /// The path below the directory of traces.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// The disk refused a block: later blocks could not be decoded.
+    /// Set when the disk has refused a block: later blocks could not be decoded.
     pub(super) over: AtomicBool,
 }
 
-/// Bytes on their way to a trace.
+/// Bytes to be written to a trace.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) file: Arc<TraceFile>,

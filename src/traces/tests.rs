@@ -1,4 +1,4 @@
-//! The whole life of traces: written, read again, refused by a disk, deleted.
+//! The complete life of traces: written, read again, refused by a disk, deleted.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub struct TraceSettings {
 pub struct Traces {
     begins: TraceBegins,
     thread: Option<JoinHandle<Writer>>,
-    /// Closed to end the thread.
+    /// Dropped to end the thread.
     stop: Option<Sender<()>>,
 }
 
@@ -58,8 +58,8 @@ struct Shared {
 }
 
 impl Traces {
-    /// Starts the thread; traces are stored below `dir`. Nothing is written that would leave the disk with
-    /// less than `reserve_bytes`.
+    /// Starts the thread; traces are stored below `dir`. Data that would leave less than `reserve_bytes` free on the
+    /// disk is not written.
     ///
     /// # Errors
     /// When the system cannot start a thread.
@@ -253,7 +253,7 @@ impl Writer {
     }
 }
 
-/// Blocks on their way to the disk: 8 MiB.
+/// Blocks that wait for the disk: 8 MiB.
 const BLOCKS_MAX: usize = 4_096;
 /// How long the thread sleeps when there is nothing to write.
 const IDLE: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sidetone_model::metrics::Family;
 
-/// What this process has done since its start.
+/// Counters of this process since its start.
 #[derive(Debug, Default)]
 pub struct WebhookCounters {
     pub(super) queued: AtomicU64,

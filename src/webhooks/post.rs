@@ -1,4 +1,4 @@
-//! One attempt: the request, and the meaning of its answer.
+//! One attempt: the request, and the interpretation of its response.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,22 +34,22 @@ pub struct Outgoing {
 /// The result of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// Why there was none, or what is wrong with it.
+    /// Why there was no response, or the error in it.
     pub error: Option<String>,
     /// The endpoint's Retry-After.
     pub retry_after: Option<Duration>,
-    /// The answer, or its beginning.
+    /// The response, or its beginning.
     pub answer: Option<Bytes>,
 }
 
 /// A message before it is signed.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
-    /// The id of what it reports; every attempt has the same.
+    /// The id of the reported event; the same for every attempt.
     pub id: String,
-    /// The type of what it reports.
+    /// The type of the reported event.
     pub kind: &'a str,
     /// The delivery.
     pub delivery: DeliveryId,
@@ -95,7 +95,7 @@ impl Message<'_> {
 }
 
 impl Carried {
-    /// Why the attempt failed; `None` when it succeeded, which any 2xx means.
+    /// Why the attempt failed; `None` for a success, which is any 2xx.
     pub fn failure(&self) -> Option<String> {
         if let Some(error) = &self.error {
             return Some(clipped(error, ERROR_CHARS_MAX));
@@ -110,7 +110,7 @@ impl Carried {
         }
     }
 
-    /// The beginning of the answer, for people; a placeholder if it is not text.
+    /// The beginning of the response, for people; a placeholder if it is not text.
     pub fn shown_answer(&self) -> Option<String> {
         let answer = self.answer.as_ref()?;
         let begin = answer.get(..ANSWER_BYTES_KEPT_MAX).unwrap_or(answer);
@@ -129,7 +129,7 @@ impl Carrier for Client {
         Box::pin(async move {
             let budget = Budget { total: ATTEMPT_TIME, answer_bytes: ANSWER_BYTES_READ_MAX };
             match self.post(&request.url, &request.headers, request.body, budget).await {
-                // A status within the time is an answer, however the rest of it ends.
+                // A status within the time limit is a response, however the rest of it ends.
                 Ok(answer) => Carried {
                     status: Some(answer.status),
                     error: (answer.end == End::Late && !answer.is_success())
@@ -149,7 +149,7 @@ fn clipped(text: &str, chars_max: usize) -> String {
 
 /// From the name lookup to the last byte.
 pub const ATTEMPT_TIME: Duration = Duration::from_secs(15);
-/// Bytes that are read of an answer.
+/// Bytes that are read of a response.
 const ANSWER_BYTES_READ_MAX: usize = 64 * 1024;
 const ERROR_CHARS_MAX: usize = 300;
 

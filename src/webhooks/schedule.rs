@@ -1,8 +1,8 @@
 //! When a delivery is tried again: ten attempts over 14 h 57 m 35 s.
 //!
-//! Each pause is random within ±10 % of the schedule's, so that endpoints that failed together do not get all
-//! their retries in one second. The pauses are also corrected towards the schedule: ten independent ones
-//! might add up to more than 16 hours, and the documented total is about 15.
+//! Each pause is random within ±10 % of the schedule's, so that endpoints that failed together do not get all their
+//! retries in one second. The pauses are also corrected towards the schedule: ten independent ones might add up to
+//! more than 16 hours, and the documented total is about 15.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Round {
 
 /// When the attempt after one that failed at `ended_at` is due; `None` after the last.
 ///
-/// `retry_after` is what the endpoint asked for: it is respected, up to an hour.
+/// `retry_after` is the time that the endpoint requested: it is respected, up to an hour.
 pub fn next(
     round: Round,
     ended_at: Timestamp,
@@ -44,7 +44,7 @@ pub fn next(
 /// The longest wait before the attempt that follows `attempts` others.
 pub fn pause_max(attempts: u32) -> Duration {
     if attempts == 0 {
-        // The first attempt waits only for the lease of a node that may be making it.
+        // The first attempt waits only for the lease of a node that may be executing it.
         return FIRST_WAIT_MAX;
     }
     let index = usize::try_from(attempts).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ mod tests {
 
     const HOUR_US: i64 = 3600 * MICROS;
 
-    /// The pauses of a delivery that fails at once each time.
+    /// The pauses of a delivery that fails immediately each time.
     fn pauses(seed: u64) -> Vec<i64> {
         let mut rng = StdRng::seed_from_u64(seed);
         let (began_at, mut at) = (Timestamp::from_micros(7), Timestamp::from_micros(7));
@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(wait(Some(u64::MAX)), 3600);
     }
 
-    /// Attempts that hang, and endpoints that asked for an hour, do not extend the total: the following
-    /// pauses are the shortest.
+    /// Attempts that hang, and endpoints that requested an hour, do not extend the total: the following pauses are
+    /// the shortest.
     #[test]
     fn a_late_round_hurries_within_the_jitter() {
         let mut rng = StdRng::seed_from_u64(9);

@@ -1,10 +1,9 @@
-//! Which webhooks may send now: a machine without clock, socket or database. Callbacks of calls use another one, with a
-//! share for each organisation.
+//! Which webhooks may send now: a state machine without clock, socket or database. Callbacks of calls use another
+//! one, with a share for each organisation.
 //!
-//! It counts running attempts, and distributes the free places among the owners that have something due:
-//! those with the fewest running first, 16 each at most, and fewer when few places are left. An endpoint that
-//! hangs holds its places until the time limit; later ones still find free places, however many deliveries
-//! wait.
+//! It counts running attempts, and distributes the free places among the owners with due deliveries: those with the
+//! fewest running first, 16 each at most, and fewer when few places are left. An endpoint that hangs holds its places
+//! until the time limit; others still find free places, however many deliveries wait.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use sidetone_model::ids::WebhookId;
 /// Distributes the places.
 #[derive(Debug)]
 pub struct Scheduler<Owner = WebhookId> {
-    /// Attempts that run or may start, by their owner; none of them 0.
+    /// Attempts that run or may start, by their owner; no entry is 0.
     running: BTreeMap<Owner, usize>,
     total: usize,
     places: usize,
@@ -22,26 +21,26 @@ pub struct Scheduler<Owner = WebhookId> {
 /// How many deliveries of an owner may start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant<Owner = WebhookId> {
-    /// Whose deliveries they are.
+    /// The owner of the deliveries.
     pub owner: Owner,
     /// The largest number, at least one.
     pub places: usize,
 }
 
 impl<Owner: Copy + Ord> Scheduler<Owner> {
-    /// A machine with that many places in total.
+    /// A scheduler with that many places in total.
     pub fn new(places: usize) -> Self {
         Self { running: BTreeMap::new(), total: 0, places }
     }
 
-    /// Distributes the free places among the owners that have something due. A granted place counts as
-    /// running until [`Scheduler::ended`] is called for it.
+    /// Distributes the free places among the owners with due deliveries. A granted place counts as running until
+    /// [`Scheduler::ended`] is called for it.
     pub fn grant(&mut self, due: &[Owner]) -> Vec<Grant<Owner>> {
         let mut waiting: Vec<Owner> = due.to_vec();
         waiting.sort_by_key(|owner| (self.running(*owner), *owner));
         waiting.dedup();
         let mut granted: BTreeMap<Owner, usize> = BTreeMap::new();
-        // One place each per round, so that no owner takes a place that another could start with.
+        // One place each per round, so that no owner takes a place that another could use for its first delivery.
         for _ in 0..PER_WEBHOOK_MAX {
             let before = self.total;
             for owner in &waiting {
@@ -58,7 +57,7 @@ impl<Owner: Copy + Ord> Scheduler<Owner> {
         granted.into_iter().map(|(owner, places)| Grant { owner, places }).collect()
     }
 
-    /// Frees places of `owner`: its attempts ended, or there was less to send than was granted.
+    /// Frees places of `owner`: its attempts ended, or it had less to send than was granted.
     pub fn ended(&mut self, owner: Owner, places: usize) {
         let Some(running) = self.running.get_mut(&owner) else { return };
         let freed = places.min(*running);
@@ -69,28 +68,28 @@ impl<Owner: Copy + Ord> Scheduler<Owner> {
         }
     }
 
-    /// Attempts that run, of all owners.
+    /// Running attempts of all owners.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Attempts of one owner that run.
+    /// Running attempts of one owner.
     pub fn running(&self, owner: Owner) -> usize {
         self.running.get(&owner).copied().unwrap_or_default()
     }
 
-    /// What one owner may have now: less when fewer places are free.
+    /// The number that one owner may have now: less when fewer places are free.
     fn share(&self) -> usize {
         let free = self.places.saturating_sub(self.total);
         (free / FREE_PER_SHARE).clamp(1, PER_WEBHOOK_MAX)
     }
 }
 
-/// Attempts of one owner at once, on all nodes together.
+/// Simultaneous attempts of one owner, on all nodes together.
 pub const PER_WEBHOOK_MAX: usize = 16;
-/// Attempts of all owners at once, on this node.
+/// Simultaneous attempts of all owners, on this node.
 pub const PLACES: usize = 256;
-/// With a quarter of the places in use an endpoint still gets its 16; with 16 left, two.
+/// With a quarter of the places in use, an endpoint still gets its 16; with 16 left, two.
 const FREE_PER_SHARE: usize = 8;
 
 #[cfg(test)]

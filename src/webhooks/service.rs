@@ -23,12 +23,12 @@ use crate::webhooks::signing::new_secret;
 pub struct WebhookService {
     store: Store,
     rng: Mutex<StdRng>,
-    /// Notified when something is due at once.
+    /// Notified when a delivery is due immediately.
     wake: Arc<Notify>,
 }
 
 impl WebhookService {
-    /// Returns a port that notifies `wake` when there is something to send.
+    /// Returns a port that notifies `wake` when there are deliveries to send.
     pub fn new(store: Store, rng: StdRng, wake: Arc<Notify>) -> Self {
         Self { store, rng: Mutex::new(rng), wake }
     }

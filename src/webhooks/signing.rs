@@ -1,10 +1,10 @@
 //! The two signatures of a webhook, both over the exact bytes that are sent.
 //!
-//! `X-Service-Signature` is that of the call-info callback: HMAC-SHA256, keyed with the text of the secret,
-//! in lower-case hexadecimal. It has space for one signature, which is the newest secret's.
-//! `webhook-signature` is that of Standard Webhooks 1.0: HMAC-SHA256 over `<id>.<timestamp>.<body>`, keyed
-//! with what follows `whsec_` in base64, in base64; after a rotation both secrets sign for a day, with a
-//! space between.
+//! `X-Service-Signature` is that of the call-info request: HMAC-SHA256, keyed with the text of the secret, in
+//! lower-case hexadecimal. It has space for one signature, which is the newest secret's. `webhook-signature` is that
+//! of Standard Webhooks 1.0: HMAC-SHA256 over `<id>.<timestamp>.<body>`, in base64, keyed with the part of the secret
+//! after `whsec_`, decoded from base64; after a rotation both secrets sign for a day, and the two signatures are
+//! separated by a space.
 
 use std::fmt::Write;
 

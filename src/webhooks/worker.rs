@@ -1,8 +1,8 @@
 //! The driver of webhooks: reads the outbox and the queues, sends, and stores the results.
 //!
-//! One task runs in turns: it stores how attempts ended, queues new events, has the scheduler distribute the
-//! free places among the webhooks with something due, leases their deliveries and starts to send them, each
-//! in a task of its own. An endpoint that hangs holds only its own places; a turn never waits for one.
+//! One task runs in iterations (turns): it stores the results of attempts, queues new events, has the scheduler
+//! distribute the free places among the webhooks with due deliveries, leases their deliveries and starts a separate
+//! task to send each. An endpoint that hangs holds only its own places; a turn never waits for one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,9 +39,9 @@ pub struct Worker {
     seen: Option<Timestamp>,
     /// The delivery of each sending task.
     running: HashMap<Id, ClaimedDelivery>,
-    /// Attempts that ended and are not stored yet; never more than there are places.
+    /// Attempts that have ended and are not stored yet; never more than there are places.
     ended: Vec<SettledAttempt>,
-    /// Whether the last turn found nothing that waits, runs or falls due.
+    /// Whether the last turn found no delivery that waits, is sent or becomes due.
     is_idle: bool,
     changes: Changes,
 }
@@ -56,14 +56,14 @@ struct Posted {
 /// The result of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether the next turn should follow at once, because something changed.
+    /// Whether the next turn should follow immediately, because something changed.
     pub moved: bool,
-    /// When the next delivery is due that is not due now.
+    /// When the next delivery becomes due, among those that are not due now.
     pub next_at: Option<Timestamp>,
 }
 
 impl Worker {
-    /// Returns a worker of `node` that sends with `carrier`. `wake` starts a turn at once.
+    /// Returns a worker of `node` that sends with `carrier`. `wake` starts a turn immediately.
     pub fn new(
         store: Store,
         node: NodeId,
@@ -96,10 +96,10 @@ impl Worker {
         Arc::clone(&self.counters)
     }
 
-    /// Works until it is stopped; what is being sent then may end within [`STOP_MAX`].
+    /// Runs until it is stopped; running attempts may then take up to [`STOP_MAX`].
     ///
-    /// It may be run again after a panic. It then starts as after a restart of the node: what was being sent
-    /// is sent again under the same id.
+    /// It may be run again after a panic. It then starts as after a restart of the node: interrupted attempts are
+    /// repeated under the same id.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         self.posts = JoinSet::new();
         self.running.clear();
@@ -107,7 +107,7 @@ impl Worker {
         self.scheduler = Scheduler::new(PLACES);
         let mut bell = self.store.event_bell().listen();
         let mut freed = false;
-        // When everything is looked at again; until then only new events need a look.
+        // When everything is checked again; until then only new events are checked.
         let mut look_at = Instant::now();
         loop {
             let looked = if Instant::now() < look_at {
@@ -145,7 +145,7 @@ impl Worker {
         self.close().await;
     }
 
-    /// One turn, after freeing what an earlier run of this node left behind.
+    /// One turn, after freeing leases that an earlier run of this node left.
     async fn look(&mut self, freed: &mut bool) -> Result<Turn, StoreError> {
         if !*freed {
             self.store.free_webhook_leases(self.node, (self.clock)()).await?;
@@ -156,17 +156,17 @@ impl Worker {
         }
         self.is_idle = false;
         let turn = self.turn().await?;
-        // Nothing waits, runs or falls due: until something is stored, the next look would find the same.
+        // No delivery waits, is sent or becomes due: until something is stored, the next check would find the same.
         self.is_idle = !turn.moved && turn.next_at.is_none() && self.busy() == 0 && self.ended.is_empty();
         Ok(turn)
     }
 
-    /// Queues new events; unless a webhook subscribes to one of them, that is all that there is to do.
+    /// Queues new events; if no webhook subscribes to any of them, nothing else is done.
     async fn look_at_events(&mut self) -> Result<Turn, StoreError> {
         Ok(Turn { moved: self.hand_out().await?, next_at: None })
     }
 
-    /// Stores what ended, queues new events, and starts to send what is due; waits for no endpoint.
+    /// Stores results, queues new events, and starts to send due deliveries; waits for no endpoint.
     ///
     /// # Errors
     /// When the database fails; finished attempts are kept for the next turn.
@@ -179,7 +179,7 @@ impl Worker {
         Ok(Turn { moved, next_at })
     }
 
-    /// Queues new events, a bounded number; returns whether something was queued or there are more.
+    /// Queues new events, a bounded number; returns whether any delivery was queued or there are more events.
     async fn hand_out(&self) -> Result<bool, StoreError> {
         let mut moved = false;
         for _ in 0..HAND_OUTS_PER_TURN {
@@ -193,8 +193,8 @@ impl Worker {
         Ok(moved)
     }
 
-    /// After the wall clock was set back: shortens waits to the longest pause of the schedule. A clock that
-    /// was set forward makes deliveries due early; the places limit how many start at once.
+    /// After the wall clock was set back: shortens waits to the longest pause of the schedule. A clock that was set
+    /// forward makes deliveries due early; the places limit how many start at the same time.
     async fn mind_the_clock(&mut self) -> Result<(), StoreError> {
         let now = (self.clock)();
         if self.seen.is_some_and(|seen| seen.since(now) >= SET_BACK_US) {
@@ -239,7 +239,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Leases what may be sent now and starts to send it.
+    /// Leases the deliveries that may be sent now and starts to send them.
     async fn begin(&mut self) -> Result<bool, StoreError> {
         let now = (self.clock)();
         let due = self.store.due_webhooks(now, DUE_WEBHOOKS_MAX).await?;
@@ -313,7 +313,7 @@ impl Worker {
         self.ended.push(SettledAttempt { delivery, attempt, retry_at });
     }
 
-    /// Lets sending tasks end for a short time; unfinished ones are sent again by the next run.
+    /// Lets sending tasks end for a short time; the next run repeats unfinished ones.
     async fn close(&mut self) {
         let _ = timeout(STOP_MAX, self.finish_posts()).await;
         let stored = timeout(STOP_MAX, self.settle()).await;
@@ -340,7 +340,7 @@ const SET_BACK_US: i64 = 2_000_000;
 const TURN_PAUSE: Duration = Duration::from_millis(10);
 /// The pause after a database error.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
-/// More than there are places: webhooks that fill their places never hide one that has free places.
+/// More than there are places: so webhooks that fill their places never hide one that has free places.
 const DUE_WEBHOOKS_MAX: i64 = 512;
-/// Batches of the log that are queued before something is sent.
+/// Batches of the log that are queued before deliveries are sent.
 const HAND_OUTS_PER_TURN: usize = 4;

@@ -124,7 +124,7 @@ impl WriteTransaction {
     }
 }
 
-/// The prices that may apply to what `ai` used: of its provider and model, for all organisations or for
+/// The prices that may apply to the AI usage `ai`: those of its provider and model, for all organisations or for
 /// `organisation`, in force at `at`.
 pub(super) async fn prices_for(
     connection: &mut Connection,

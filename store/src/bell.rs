@@ -1,5 +1,5 @@
-//! The bell that wakes readers of events, of the directory and of credentials: rung after the commit, never before. It has the
-//! committed events themselves where their positions are known.
+//! The bell that wakes readers of events, of the directory and of credentials: rung after the commit, never before.
+//! It keeps the committed events themselves where their positions are known.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,34 +11,34 @@ use tokio::sync::watch;
 
 use crate::recent_events::Recent;
 
-/// Rung by every commit of this process that makes events visible; all clones are one bell.
+/// Rung by every commit of this process that makes events visible; all clones share one bell.
 ///
-/// A ring without a waiting listener is not lost: [`Listener::news`] then returns at once.
+/// A ring without a waiting listener is not lost: [`Listener::news`] then returns immediately.
 #[derive(Debug, Clone)]
 pub struct Bell {
     events: Arc<watch::Sender<u64>>,
     recent: Arc<Mutex<Recent>>,
-    /// Transactions that wrote something and were committed.
+    /// Write transactions that were committed.
     writes: Arc<AtomicU64>,
     directory: Arc<ChangeCounts>,
     credentials: Arc<ChangeCounts>,
 }
 
-/// What is followed beside events.
+/// The data, besides events, whose changes a listener can follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Changed {
     /// Keys, users and sessions.
     Credentials,
-    /// All that the switch knows: organisations, extensions, trunks, rooms, rates, sounds.
+    /// All data that the switch caches: organisations, extensions, trunks, rooms, rates, sounds.
     Directory,
 }
 
 /// Counts changes.
 #[derive(Debug)]
 struct ChangeCounts {
-    /// Those that this process has committed.
+    /// The changes that this process has committed.
     own: watch::Sender<u64>,
-    /// These, and those of which it was notified.
+    /// Those changes, and the ones that other processes reported.
     all: watch::Sender<u64>,
 }
 
@@ -57,12 +57,12 @@ impl Bell {
         Listener(self.events.subscribe())
     }
 
-    /// How many writing transactions this process has committed.
+    /// How many write transactions this process has committed.
     pub fn writes_total(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Returns a listener for every change from now on, of this process and of those that have notified it.
+    /// Returns a listener for every change from now on, of this process and of others that notify it.
     pub fn follow(&self, what: Changed) -> Listener {
         Listener(self.counts(what).all.subscribe())
     }
@@ -72,17 +72,17 @@ impl Bell {
         Listener(self.counts(what).own.subscribe())
     }
 
-    /// The count of changes, for those who know nothing of this store.
+    /// The count of changes, for code that does not depend on this store.
     pub fn count(&self, what: Changed) -> watch::Receiver<u64> {
         self.counts(what).all.subscribe()
     }
 
-    /// Another process has committed a change.
+    /// Reports a change that another process has committed.
     pub fn notify(&self, what: Changed) {
         self.counts(what).all.send_modify(|total| *total = total.wrapping_add(1));
     }
 
-    /// This process has committed a change.
+    /// Reports a change that this process has committed.
     pub(super) fn changed(&self, what: Changed) {
         self.counts(what).own.send_modify(|total| *total = total.wrapping_add(1));
         self.notify(what);
@@ -95,7 +95,7 @@ impl Bell {
         }
     }
 
-    /// Counts a writing transaction.
+    /// Counts a write transaction.
     pub(super) fn wrote(&self) {
         self.writes.fetch_add(1, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ impl Bell {
 }
 
 impl Listener {
-    /// Waits for `pause` and then for news, so that many changes in a row are read together.
+    /// Waits for `pause` and then for a ring, so that many changes in a row are read together.
     pub async fn news_after(&mut self, pause: Duration) {
         tokio::time::sleep(pause).await;
         self.news().await;

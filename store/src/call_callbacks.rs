@@ -1,8 +1,9 @@
 //! Callbacks of calls that programs request: queued with the change that they report, and sent one at a time for each
 //! request, in order.
 //!
-//! An attempt is leased: its node takes the lease before it begins, and another node takes over when the lease expires
-//! without a result. The sender's functions serve every organisation, by the ids of rows that they read themselves.
+//! An attempt is leased: its node takes the lease before it begins, and another node takes over when the lease
+//! expires without a result. The sender's functions serve all organisations together, by the ids of rows that they
+//! read themselves.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +25,9 @@ pub struct ClaimedCallback {
     pub id: DeliveryId,
     /// The request.
     pub request: CallRequestId,
-    /// Whose it is.
+    /// The organisation of the request.
     pub organisation: OrganisationId,
-    /// What it reports.
+    /// The kind of the report.
     pub kind: String,
     /// The destination.
     pub url: String,
@@ -38,7 +39,7 @@ pub struct ClaimedCallback {
     pub round_at: Timestamp,
     /// Finished attempts.
     pub attempts: u32,
-    /// Known to this attempt only.
+    /// The token of this attempt's lease.
     lease: String,
 }
 
@@ -47,7 +48,7 @@ pub struct ClaimedCallback {
 pub struct SettledCallback {
     /// The callback.
     pub callback: ClaimedCallback,
-    /// Why the attempt failed; `None` when it arrived.
+    /// Why the attempt failed; `None` when the callback was delivered.
     pub error: Option<String>,
     /// When the next attempt is due after a failure; `None` after the last.
     pub retry_at: Option<Timestamp>,
@@ -81,7 +82,7 @@ impl Store {
 
     /// The organisations with a callback that is due, the longest waiting first, at most `limit`.
     ///
-    /// A wait that is longer than the longest pause comes from a clock that has been set back since.
+    /// A due time further ahead than the longest pause is due too: it was set before the clock was set back.
     ///
     /// # Errors
     /// When the database fails.
@@ -109,8 +110,8 @@ impl Store {
         instant_opt(&row, "next_at_us")
     }
 
-    /// Leases what is due of each organisation, at most as many as are granted, and never more than `running_max`
-    /// attempts of one organisation at a time on all nodes together.
+    /// Leases the due callbacks of each organisation, at most as many as are granted. Never more than `running_max`
+    /// attempts of one organisation run at a time on all nodes together.
     ///
     /// # Errors
     /// When the database fails; nothing is leased then.
@@ -134,8 +135,8 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Stores how an attempt ended; after the last one, the next report of the request is due. Returns whether the
-    /// attempt still had its lease.
+    /// Stores the result of an attempt; after the last one, the next report of the request is due. Returns whether
+    /// the attempt still had its lease.
     ///
     /// # Errors
     /// When the database fails; nothing is stored then, and the call may be repeated.
@@ -151,7 +152,7 @@ impl Store {
             (Some(_), Some(_)) => "retrying",
         };
         let retry_at = retry_at.filter(|_| error.is_some());
-        // One transaction for each: the change of a request locks several requests in its own order.
+        // One transaction for each: changing a request locks several requests in its own order.
         let mut transaction = self.writer().begin_write().await?;
         let done =
             sql("UPDATE call_callbacks SET status = $1, next_at_us = $2, node_id = NULL, lease = NULL,
@@ -180,7 +181,7 @@ impl Store {
     }
 }
 
-/// Queues the callback that reports `change` of a request, which the same transaction has changed and so locked.
+/// Queues the callback that reports `change`. The same transaction has changed the request and thereby locked it.
 pub(super) async fn report(
     connection: &mut Connection,
     change: &RequestChange,
@@ -224,7 +225,7 @@ pub(super) async fn report(
     Ok(())
 }
 
-/// Deletes callbacks that were queued before a time, a bounded number.
+/// Deletes callbacks that were queued before a time; a bounded number.
 pub(super) async fn purge(
     connection: &mut Connection,
     until: Timestamp,
@@ -239,7 +240,7 @@ pub(super) async fn purge(
     Ok(())
 }
 
-/// The place and the name of the report of a state; `None` when it is not reported.
+/// The rank and the name of the report of a state; `None` when the state is not reported.
 fn reported_as(state: RequestState) -> Option<(i64, &'static str)> {
     match state {
         RequestState::Ringing => Some((1, "ringing")),
@@ -249,7 +250,7 @@ fn reported_as(state: RequestState) -> Option<(i64, &'static str)> {
     }
 }
 
-/// Locks a request, so that no report of it is queued until the commit.
+/// Locks a request, so that no report of it is queued before the commit.
 async fn lock(connection: &mut Connection, request: CallRequestId) -> Result<(), StoreError> {
     sql("UPDATE call_requests SET state = state WHERE id = $1")
         .bind(request.to_string())
@@ -279,7 +280,7 @@ async fn claim(
     now: Timestamp,
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
     let lease = Uuid::new_v4().to_string();
-    // The condition stands twice: a node that waited here for another one finds the rows leased.
+    // The condition is repeated: a node that waited here for another one finds the rows leased.
     sql("UPDATE call_callbacks SET status = 'delivering', next_at_us = $1, node_id = $2, lease = $3,
          updated_at_us = $4 WHERE (next_at_us <= $4 OR next_at_us > $5) AND id IN (SELECT id
          FROM call_callbacks WHERE organisation_id = $6 AND next_at_us IS NOT NULL

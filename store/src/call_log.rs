@@ -95,7 +95,7 @@ impl Store {
         };
         let total = match known {
             Some(total) => total,
-            // A page that is not full is the last one: its end is the total.
+            // A page that is not full is the last one: its end gives the total.
             None if is_last(rows.len(), window) => window.offset.saturating_add(rows.len() as u64),
             None => count(&Reading { is_rare: true, ..reading }, u32::MAX, on).await?,
         };
@@ -128,8 +128,8 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Cdr>, StoreError> {
         let mut filter = filter.clone();
-        // The filter's own time bound moves along. Otherwise a database that seeks by that bound, and not by
-        // the position, would read everything before the position again for every chunk.
+        // The filter's own time bound advances with the position. Otherwise a database that seeks by that bound, and
+        // not by the position, would read everything before the position again for every chunk.
         match (after, order) {
             (Some(place), Order::Ascending) => filter.from = Some(place.started_at),
             (Some(place), Order::Descending) => filter.to = Some(place.started_at.plus_micros(1)),
@@ -178,7 +178,7 @@ async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Resul
                 matching(&mut statement, &Reading::whole(scope, &part));
             }
             Rest::BilledLessThan(billsec) => {
-                // So that the index of billsec is used.
+                // With this value the index of `billsec` is used.
                 matching(&mut statement, &Reading { known: Some(0), ..Reading::whole(scope, filter) });
                 statement.bind(" AND billsec < ", i64::try_from(billsec).unwrap_or(i64::MAX), "");
             }
@@ -189,7 +189,7 @@ async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Resul
     Ok(Some(total))
 }
 
-/// Whether `mos_max` leaves so few records of one organisation that its index is to find them.
+/// Whether `mos_max` selects so few records of one organisation that its index is used to find them.
 async fn is_rare(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Result<bool, StoreError> {
     let Some(mos_max) = filter.mos_max else { return Ok(false) };
     let Some(organisation_id) = scope.organisation().or(filter.organisation_id) else { return Ok(false) };
@@ -264,8 +264,8 @@ async fn page(
     Ok(rows)
 }
 
-/// The rows of a window that also satisfy `also`. Their ids are read first, from the index only where it
-/// covers the filter, so that the records before the window are not read.
+/// The rows of a window that also satisfy `also`. Their ids are read first, from the index alone where it covers the
+/// filter, so that the records before the window are not read.
 async fn part(
     reading: &Reading<'_>,
     also: &'static str,
@@ -288,13 +288,14 @@ async fn part(
     statement.push(clause);
     statement.bind(" LIMIT ", i64::from(window.limit), "");
     statement.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), ") AS page");
-    // A CROSS JOIN keeps SQLite from starting with the records.
+    // A CROSS JOIN keeps SQLite from reading `cdrs` first.
     statement.push(" CROSS JOIN cdrs WHERE cdrs.call_uuid = page.page_uuid");
     statement.push(clause);
     Ok(statement.query().fetch_all(on).await?)
 }
 
-/// Adds the first records of either kind, in the order of `clause`: no more than these can be among the first `end`.
+/// Adds the first `end` records of each kind, in the order of `clause`: the first `end` of both together are among
+/// them.
 fn each_kind(
     statement: &mut Statement,
     kinds: &[Reading<'_>; 2],

@@ -1,4 +1,5 @@
-//! Pages of the call log by cursor: every filter, sort and order, each page behind the record that ended the last one.
+//! Pages of the call log by cursor, for every filter, sort and order: each page begins after the last record of the
+//! previous one.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::{CdrQuery, CdrSort};
@@ -15,8 +16,8 @@ use crate::statement::Statement;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The page of `query` that begins at `cursor`; `total` was counted for a first page. `texts` states where the texts
-    /// are sorted.
+    /// The page of `query` that begins at `cursor`; `total` was counted for a first page. `texts` states where the
+    /// texts are sorted.
     pub(super) async fn cdrs_by_cursor(
         &self,
         scope: Scope,
@@ -26,7 +27,7 @@ impl Store {
         on: &mut Connection,
     ) -> Result<Page<Cdr>, StoreError> {
         let mut filter = query.filter.clone();
-        // The filter's own time bound moves along, for a database that seeks by that bound and not by the position.
+        // The filter's own time bound advances too, for a database that seeks by that bound and not by the position.
         if let (CdrSort::StartedAt, Some(KeyValue::Integer(at))) = (query.sort, cursor.key.first()) {
             let at = Timestamp::from_micros(*at);
             match query.order {
@@ -46,8 +47,8 @@ impl Store {
     }
 }
 
-/// The rows behind the cursor, one more than `limit` if there are more. Records without a value in the sort column come
-/// after all others.
+/// The rows after the cursor, one more than `limit` if there are more. Records without a value in the sort column
+/// come after all others.
 async fn rows(
     reading: &Reading<'_>,
     sort: CdrSort,
@@ -79,7 +80,7 @@ async fn rows(
     Ok(rows)
 }
 
-/// At most `wanted` rows that also satisfy `also`, behind a key.
+/// At most `wanted` rows after a key that also satisfy `also`.
 async fn part(
     reading: &Reading<'_>,
     also: &'static str,
@@ -97,7 +98,7 @@ async fn part(
     };
     let mut statement = Statement::new("");
     match reading.by_extension() {
-        // Of either kind no more than these can be among the first.
+        // The first `wanted` rows of each kind contain the first `wanted` of both.
         Some([own, called]) => {
             statement.push("SELECT * FROM (SELECT * FROM (");
             select(&mut statement, &own);

@@ -1,8 +1,8 @@
 //! The parts of statements over the call log.
 //!
-//! Only here are statements assembled: with every filter optional, there are too many combinations for one
-//! literal each, and one literal with `$n IS NULL OR …` keeps the database from using an index. A `+` before
-//! a column means that no index is to be used for it, in both databases.
+//! Statements are assembled only here: with every filter optional, there are too many combinations for one literal
+//! each, and one literal with `$n IS NULL OR …` keeps the database from using an index. A `+` before a column keeps
+//! both databases from using an index for it.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call::{BillingMode, Direction, Transport};
@@ -16,28 +16,30 @@ use crate::scope::within;
 use crate::search::folded;
 use crate::statement::Statement;
 
-/// The records to read, and what is known about them.
+/// The records to read, and facts about them that are already available.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) scope: Scope,
     pub(super) filter: &'a CdrFilter,
     pub(super) texts: Texts,
-    /// The ids of the records that satisfy `q` and `did`, at least one, if they are known before the records are read.
+    /// The ids of the records that satisfy `q` and `did`, at least one, if they were found before the records are
+    /// read.
     pub(super) calls: Option<&'a [String]>,
-    /// Their number, if it is known before they are read.
+    /// Their number, if it was found before they are read.
     pub(super) known: Option<u64>,
-    /// Whether the index of `mos` is to find the records of `mos_max`: they are few, or to be counted.
+    /// Whether the index of `mos` is used to find the records of `mos_max`: because they are few, or because they are
+    /// counted.
     pub(super) is_rare: bool,
-    /// Which records of `extension_id`.
+    /// Which records of the extension in `extension_id` are read.
     pub(super) extension: ExtensionRecords,
 }
 
-/// Records of an extension. None is both its own and one of a call to it, so that either kind is read with its own index, in
-/// order.
+/// Records of an extension. No record is both its own and one of a call to it. So each kind can be read with its own
+/// index, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExtensionRecords {
     All,
-    /// Those of calls to it that are not its own.
+    /// Records of calls to it that are not its own.
     Called,
     Own,
 }
@@ -62,7 +64,7 @@ pub(super) struct Sorting {
 }
 
 impl<'a> Reading<'a> {
-    /// Records that are read whole, so that a search index saves nothing.
+    /// Complete records, so that a search index saves nothing.
     pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
         Self {
             scope,
@@ -75,7 +77,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The two kinds of records of an extension, where they are to be read one after the other.
+    /// The two kinds of records of an extension, where each is read separately.
     pub(super) fn by_extension(&self) -> Option<[Self; 2]> {
         let is_apart = self.filter.extension_id.is_some() && self.calls.is_none();
         is_apart.then(|| {
@@ -83,13 +85,12 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Whether `min_billsec` leaves so few records that sorting them is faster than searching among the
-    /// newest.
+    /// Whether `min_billsec` leaves so few records that sorting them is faster than searching from the newest on.
     pub(super) fn is_few(&self) -> bool {
         self.filter.min_billsec.is_some() && self.known.is_some_and(|total| total <= FEW)
     }
 
-    /// Whether another index finds so few records that they are sorted then.
+    /// Whether another index finds so few records that they are sorted afterwards.
     pub(super) fn is_sorted_late(&self) -> bool {
         self.is_few() || (self.filter.mos_max.is_some() && self.is_rare)
     }
@@ -105,7 +106,7 @@ impl<'a> Reading<'a> {
 
 /// Adds the condition: inside the scope, and every part of the filter.
 pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
-    // Named one by one, so that no filter is forgotten.
+    // Fields are listed explicitly, so that no filter is forgotten.
     let CdrFilter {
         agent_id,
         billing_mode,
@@ -175,7 +176,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
     with_texts(statement, reading.texts, did.as_deref(), q.as_deref());
 }
 
-/// Calls with a party in that network, and with one that has that User-Agent.
+/// Adds the condition: a party in that network, and a party with that User-Agent.
 fn of_device(statement: &mut Statement, network: Option<&str>, user_agent: Option<&str>) {
     if let Some(network) = network {
         statement.bind(" AND (network_a = ", network.to_owned(), "");
@@ -187,7 +188,7 @@ fn of_device(statement: &mut Statement, network: Option<&str>, user_agent: Optio
     }
 }
 
-/// Calls of an extension and to it.
+/// Adds the condition: calls of the extension, calls to it, or both.
 fn of_extension(statement: &mut Statement, extension: Option<ExtensionId>, records: ExtensionRecords) {
     let Some(extension) = extension.map(|id| id.to_string()) else { return };
     match records {
@@ -200,8 +201,8 @@ fn of_extension(statement: &mut Statement, extension: Option<ExtensionId>, recor
     }
 }
 
-/// Calls that were in a conference room. The records are within a scope, so the people of the room's sessions need
-/// none.
+/// Adds the condition: calls that were in a conference room. The records are within a scope already, so the people of
+/// the room's sessions need no scope condition.
 fn of_room(statement: &mut Statement, room: Option<RoomId>) {
     if let Some(room) = room {
         statement.bind(
@@ -215,7 +216,7 @@ fn of_room(statement: &mut Statement, room: Option<RoomId>) {
     }
 }
 
-/// Adds the searches in texts.
+/// Adds the substring searches.
 fn with_texts(statement: &mut Statement, texts: Texts, did: Option<&str>, q: Option<&str>) {
     if let Some(did) = did {
         let before = match texts {

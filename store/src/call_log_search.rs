@@ -1,4 +1,4 @@
-//! What the blocks of texts know of a query of the call log.
+//! Answers queries of the call log from the text blocks.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
@@ -8,21 +8,22 @@ use crate::sql::Connection;
 use crate::text_blocks::{Wanted, find};
 use crate::{Store, StoreError};
 
-/// What is known of the records of a query without reading them.
+/// What the text blocks answer without reading the records.
 #[derive(Debug)]
 pub(super) enum Searched {
-    /// The ids of the few records with the texts, at least one; the other conditions of the filter are not applied.
+    /// The ids of the matching records if there are few; at least one. The other conditions of the filter are not
+    /// applied.
     Calls(Vec<String>),
-    /// Nothing: the records are searched.
+    /// No answer: the records must be searched.
     No,
-    /// The ids of the records of the page, and the number of all.
+    /// The ids of the records of the page, and the total.
     Page(Vec<String>, u64),
     /// The number of records.
     Total(u64),
 }
 
 impl Searched {
-    /// The ids of the few records with the texts.
+    /// The ids of the few records that match the texts.
     pub(super) fn calls(&self) -> Option<&[String]> {
         match self {
             Searched::Calls(calls) => Some(calls),
@@ -56,7 +57,7 @@ impl Store {
         })
     }
 
-    /// Searches the texts for the ids of all records with them, where they are few.
+    /// Searches the texts for the ids of all matching records, if there are few.
     pub(super) async fn search_calls(
         &self,
         scope: Scope,
@@ -76,8 +77,9 @@ impl Store {
     }
 }
 
-/// So few records that reading each by its id is faster than any index.
+/// Up to this number, reading each record by its id is faster than any index.
 const FEW: u64 = 1_000;
-/// The end of the windows whose records are taken from the blocks: those before them are in memory.
+/// Windows that end at or before this offset are read from the blocks; the keys of all records up to their end are in
+/// memory.
 const NEAR: u64 = 10_000;
 const ALL: Window = Window { limit: u32::MAX, offset: 0, cursor: None };

@@ -35,7 +35,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes the call that is linked with the call of a recording, and whose party it has too.
+    /// Stores the call that is linked with the call of a recording, and whose party is in the recording too.
     ///
     /// # Errors
     /// When the database fails.
@@ -54,7 +54,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a recording that did not begin.
+    /// Deletes a recording that was not started.
     ///
     /// # Errors
     /// When the database fails.
@@ -104,8 +104,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the recordings of a call, also those that were begun for a call linked with it, of any organisation, the oldest
-    /// first; at most 500.
+    /// Returns the recordings of a call, including those started for a call linked with it, of any organisation; the
+    /// oldest first, at most 500.
     ///
     /// # Errors
     /// When the database fails.
@@ -119,7 +119,7 @@ impl Store {
         rows.iter().map(recording).collect()
     }
 
-    /// Returns recordings of calls on a node that were begun and are not known to be complete; a bounded number.
+    /// Returns recordings of calls on a node that were started and are not marked complete; a bounded number.
     ///
     /// # Errors
     /// When the database fails.
@@ -185,7 +185,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns those of some files that are, or may become, recordings of calls.
+    /// Returns those of the given files that are, or may become, recordings of calls.
     ///
     /// # Errors
     /// When the database fails.
@@ -223,7 +223,7 @@ fn recording(row: &Row) -> Result<CallRecording, StoreError> {
     })
 }
 
-/// The file of a recording is named by its id, as that of a session is.
+/// The file of a recording has the recording's id as its name, like that of a session.
 fn place(row: &Row) -> Result<RecordingPlace, StoreError> {
     let id: CallRecordingId = parsed(row, "id")?;
     Ok((parsed(row, "organisation_id")?, ConferenceSessionId(id.0)))

@@ -17,19 +17,19 @@ use crate::sql::{Connection, Row, sql};
 use crate::statement::Statement;
 use crate::{Store, StoreError, call_callbacks};
 
-/// The extension that a text of a request names.
+/// The extension that a field of a request identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedExtension {
     /// The extension.
     pub id: ExtensionId,
-    /// Whose it is.
+    /// The organisation of the extension.
     pub organisation_id: OrganisationId,
     /// The team of its records.
     pub team_id: Option<TeamId>,
 }
 
 impl Store {
-    /// Returns the extension that `name` means: by its id or its agent's, of any organisation; by its number in
+    /// Returns the extension that `name` identifies: by its id or its agent's, of any organisation; by its number in
     /// `organisation`; or by the email address of its user.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the requests whose calls an earlier run of `node` did not finish.
+    /// Ends the requests of calls that an earlier run of `node` left unfinished.
     ///
     /// # Errors
     /// When the database fails.

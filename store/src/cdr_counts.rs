@@ -1,11 +1,11 @@
 //! How many records each filter finds. The counts are stored with the records, so that a total is read and
 //! not counted.
 //!
-//! A count is for one organisation, one value of one filter and 28 days; all records also have a count for each hour.
-//! For a list with a single filter, with or without time bounds, the counts are added up, and only the cut-off ends
-//! are counted in the records. There are no counts for filters whose values each have few records (agent, campaign,
-//! extension, reference, room), for devices and networks, `mos_max`, several filters at once, and for searches: those
-//! records are counted with an index.
+//! A count is for one organisation, one value of one filter and 28 days; the count of all records also exists for
+//! each hour. For a list with a single filter, with or without time bounds, the counts are added up, and only the
+//! partial periods at both ends are counted in the records. There are no counts for filters whose values each have
+//! few records (agent, campaign, extension, reference, room), for devices and networks, for `mos_max`, for several
+//! filters together, and for searches: those records are counted with an index.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(super) struct Counted {
     min_billsec: u64,
 }
 
-/// What is to be counted in the records, in addition to the counts.
+/// Records that must be counted one by one, in addition to the stored counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     /// Records that started at or after the first time and before the second, in microseconds.
@@ -76,7 +76,7 @@ impl Additions {
         add(LONG_SEARCH, (!fits_an_index(search)).then(String::new), NO_PERIOD);
     }
 
-    /// Writes them.
+    /// Writes the counts.
     pub(super) async fn store(self, connection: &mut Connection) -> Result<(), StoreError> {
         let mut additions = self.0.into_iter().peekable();
         while additions.peek().is_some() {
@@ -102,9 +102,9 @@ impl Additions {
 }
 
 impl Counted {
-    /// Returns the condition of `filter` inside `scope`, if one count answers it.
+    /// Returns the condition of `filter` inside `scope`, if one count is sufficient for it.
     pub(super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
-        // Named one by one, so that no filter is forgotten.
+        // Fields are listed explicitly, so that no filter is forgotten.
         let CdrFilter {
             agent_id,
             billing_mode,
@@ -213,8 +213,8 @@ impl Counted {
     }
 }
 
-/// Whether every record of the 28 days that these hours belong to is counted by its hour too: a node of a version before
-/// migration 0380 counts none by the hour.
+/// Whether every record of the 28-day periods that contain these hours is also counted by its hour. A node with a
+/// version before migration 0380 counts none by the hour.
 pub(super) async fn are_hours_counted(
     organisation: Option<OrganisationId>,
     hours: &Range<i64>,
@@ -227,7 +227,7 @@ pub(super) async fn are_hours_counted(
     Ok(all == sum(organisation, HOUR, &whole, connection).await?)
 }
 
-/// The records of some periods of a dimension without values, of an organisation or of all.
+/// The number of records in some periods of a dimension without values, of one organisation or of all.
 async fn sum(
     organisation: Option<OrganisationId>,
     dimension: &'static str,

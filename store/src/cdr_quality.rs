@@ -1,4 +1,4 @@
-//! The media quality of a call: written with its record and found by it.
+//! The media quality of a call: written together with its record, and read by it.
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::media_quality::{CallQuality, StoredQuality};

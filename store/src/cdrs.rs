@@ -57,7 +57,7 @@ impl Store {
             let mut additions = Additions::default();
             let mut entries: BTreeMap<OrganisationId, Vec<Entry>> = BTreeMap::new();
             for cdr in records {
-                // Of two records of one call in a group, the first one is stored.
+                // If a group has two records of one call, the first one is stored.
                 let row = inserted.remove(&cdr.call_uuid);
                 draws.note(cdr, row.is_some());
                 let Some(Inserted { ai_tokens, search }) = row else { continue };
@@ -96,7 +96,7 @@ struct Inserted {
     search: String,
 }
 
-/// Inserts the records that are not stored yet; returns those.
+/// Inserts the records that are not stored yet, and returns them.
 async fn insert_cdrs(
     connection: &mut Connection,
     records: &[Cdr],
@@ -141,7 +141,7 @@ async fn insert_cdrs(
     Ok(inserted)
 }
 
-/// The values of a record's columns, but for the tokens. Its texts are in a block: see [`entry`].
+/// The values of a record's columns, except the tokens. Its texts are in a block: see [`entry`].
 fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
@@ -213,7 +213,7 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     ]
 }
 
-/// The extension that was called, unless the record is its own.
+/// The extension that was called, unless the record is that extension's own.
 fn called_extension(cdr: &Cdr) -> Option<ExtensionId> {
     cdr.called.map(|called| called.extension_id).filter(|called| cdr.extension_id != Some(*called))
 }
@@ -323,7 +323,7 @@ fn device(row: &Row, user_agent: &'static str, network: &'static str) -> Result<
     Ok(Device { user_agent: row.try_get(user_agent)?, network: row.try_get(network)? })
 }
 
-/// What the carrier charged, where the record contains it.
+/// The amount that the carrier charged, if the record contains it.
 fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
     let Some(currency) = parsed_opt(row, "cost_currency")? else { return Ok(None) };
     let amount = row.try_get::<Option<i64>>("cost_original_scaled")?.unwrap_or_default();
@@ -335,5 +335,5 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
     }))
 }
 
-/// Columns of a record that its values fill.
+/// Number of columns that are filled from a record's values.
 const COLUMNS: usize = 60;

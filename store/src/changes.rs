@@ -1,7 +1,7 @@
-//! Whether the stored data may have changed, without a question to the database.
+//! Detects whether the stored data may have changed, without a query to the database.
 //!
 //! Every commit of SQLite in WAL mode, by this process or another, is written to the file `-wal` beside the database.
-//! While that file stays the same, nothing was committed. A server of PostgreSQL has no such sign.
+//! While that file stays the same, nothing was committed. PostgreSQL has no such indication.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use std::time::{Duration, SystemTime};
 
 use crate::database::Store;
 
-/// One reader's memory of the file at its last look.
+/// The state of the file at one reader's last check.
 #[derive(Debug)]
 pub struct Changes {
     wal: Option<PathBuf>,
-    /// The time and length of the file; `None` when it was not there.
+    /// The modification time and length of the file; `None` when it did not exist.
     seen: Option<(SystemTime, u64)>,
-    /// Whether more may follow from what was written before the last look: the file was young then.
+    /// Whether data written before the last check may become visible only later: the file was modified very recently.
     is_young: bool,
-    /// Looks in a row without a change.
+    /// Consecutive checks without a change.
     quiet: u32,
 }
 
 impl Store {
-    /// A reader that has not looked yet.
+    /// A reader that has not checked yet.
     pub fn changes(&self) -> Changes {
         Changes::of(self.wal())
     }
@@ -33,7 +33,7 @@ impl Changes {
         Changes { wal: wal.map(Path::to_path_buf), seen: None, is_young: true, quiet: 0 }
     }
 
-    /// Whether something may have been committed since the last call. Always true on PostgreSQL, at the first call, and
+    /// Whether a commit may have been made since the last call. Always true on PostgreSQL, at the first call, and
     /// after `QUIET_MAX` calls without a change.
     pub fn may_have_come(&mut self) -> bool {
         let Some(wal) = &self.wal else { return true };
@@ -46,16 +46,16 @@ impl Changes {
         self.quiet == 0
     }
 
-    /// Makes the next call of [`Changes::may_have_come`] return true: what came could not be read.
+    /// Makes the next call of [`Changes::may_have_come`] return true: the new data could not be read.
     pub fn forget(&mut self) {
         self.is_young = true;
     }
 }
 
-/// A commit is visible some time after its last write: when the disk has it. And two writes within a tick of the kernel
-/// leave the same time.
+/// A commit becomes visible some time after its last write, when the disk has stored it. Also, two writes within one
+/// kernel tick leave the same modification time.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
-/// After so many looks the database is asked all the same.
+/// After this many checks without a change, the database is queried anyway.
 const QUIET_MAX: u32 = 60;
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         assert!(changes.may_have_come(), "it could not be read");
         assert_eq!((0..QUIET_MAX).filter(|_| changes.may_have_come()).count(), 0);
         assert!(changes.may_have_come(), "from time to time");
-        // A time of just now, or one that the clock has not reached: more may follow.
+        // The file was modified just now, or in the future of this clock: more may follow.
         let now = File::options().write(true).open(&path).unwrap();
         now.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 33)).unwrap();
         assert!(changes.may_have_come() && changes.may_have_come() && changes.may_have_come());

@@ -7,7 +7,7 @@ use sqlx::{Postgres, Sqlite};
 use crate::database_health::Vitals;
 use crate::lent_connection::LentConnection;
 
-/// The connections of one kind.
+/// A pool of connections to one of the two databases.
 #[derive(Debug, Clone)]
 pub(super) enum Connections {
     Postgres(PgPool),
@@ -22,7 +22,7 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// The time limits of its answers.
+    /// The time limits for responses.
     pub(super) fn vitals(&self) -> &Vitals {
         match self {
             Connection::Postgres(_, vitals) | Connection::Sqlite(_, vitals) => vitals,

@@ -1,8 +1,8 @@
 //! Shares of the connections: one organisation gets only a part of them, however many requests it has.
 //!
-//! An organisation that holds as many connections as are free has to wait: of eight connections one
-//! organisation has four, the next one two, and one is left for the third. Waiting organisations are served
-//! in turn, each in the order of its requests.
+//! An organisation that holds as many connections as are free has to wait. For example, of eight connections one
+//! organisation gets four, the next one two, and one is left for the third. Waiting organisations are served in turn,
+//! each in the order of its requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn tenant() -> Option<OrganisationId> {
     TENANT.try_with(|organisation| *organisation).ok()
 }
 
-/// The connections that organisations share; all clones are the same ones.
+/// The connections that organisations share; all clones share one state.
 #[derive(Debug, Clone)]
 pub(super) struct Shares(Arc<Mutex<State>>);
 
@@ -74,7 +74,7 @@ impl Shares {
                 state.free -= 1;
                 return Ok(Share { shares: self.clone(), organisation });
             }
-            // Requests that stopped waiting do not count.
+            // Requests that no longer wait do not count.
             seat.waiting.retain(|waiting| !waiting.is_closed());
             if seat.waiting.len() >= WAITING_MAX {
                 return Err(sqlx::Error::PoolTimedOut);
@@ -86,7 +86,7 @@ impl Shares {
             }
             awaited
         };
-        // A share may be free for an organisation whose earlier requests stopped waiting.
+        // A connection may be free for an organisation whose earlier requests no longer wait.
         self.grant();
         match tokio::time::timeout(SHARE_TIME, awaited).await {
             Ok(Ok(share)) => Ok(share),
@@ -108,13 +108,13 @@ impl Shares {
     /// Gives free connections to waiting requests.
     fn grant(&self) {
         while let Some((granted, organisation)) = self.next() {
-            // If the request has stopped waiting, the share comes back, and is returned by being dropped here.
+            // If the request no longer waits, the send fails and the share is dropped here, which returns it.
             let _ = granted.send(Share { shares: self.clone(), organisation });
         }
     }
 
-    /// The next request that may continue. The lock is released before its share is sent: a share that comes back at
-    /// once, because the request has just stopped waiting, takes the lock again.
+    /// The next request that may continue. The lock is released before its share is sent: a share that is returned
+    /// immediately, because the request has just stopped waiting, takes the lock again.
     fn next(&self) -> Option<(oneshot::Sender<Share>, OrganisationId)> {
         self.0.lock().next()
     }
@@ -162,7 +162,7 @@ fn may_take(held: usize, free: usize) -> bool {
 
 /// How long a request waits for a connection.
 const SHARE_TIME: Duration = Duration::from_millis(1_500);
-/// Requests of one organisation that wait for a connection; one more fails at once.
+/// Requests of one organisation that wait for a connection; any further request fails immediately.
 const WAITING_MAX: usize = 64;
 
 #[cfg(test)]
@@ -178,7 +178,7 @@ mod tests {
         OrganisationId(Uuid::from_u128(number))
     }
 
-    /// How many connections each of the organisations gets when each asks for all of them.
+    /// How many connections each organisation gets when each requests all of them.
     async fn shares(connections: u32, organisations: u128) -> Vec<usize> {
         let all = Shares::new(connections);
         let mut held = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A request that stops waiting as it is served gives its share back from within the sending.
+    /// A request that stops waiting while it is served returns its share from within the send.
     #[tokio::test(start_paused = true)]
     async fn a_share_is_granted_with_nothing_locked() {
         let shares = Shares::new(1);
@@ -247,7 +247,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        // Its first request waits for all requests of the other organisation except one.
+        // Organisation 2 waits for only one request of organisation 1, although three were queued before its own.
         assert_eq!(*order.lock(), [1, 2, 1, 1]);
         assert!(shares.0.lock().seats.is_empty());
         assert_eq!(shares.0.lock().free, 1);

@@ -32,7 +32,7 @@ impl Store {
     }
 }
 
-/// The team of a conversation is that of its record, or else that of its agent.
+/// The team of a conversation is that of its record; without one, that of its agent.
 fn matching(statement: &mut Statement, scope: Scope, query: &ConversationQuery) {
     statement.push(
         "(SELECT conversations.*, COALESCE(cdrs.team_id, agents.team_id) AS team_id FROM conversations

@@ -37,7 +37,7 @@ impl Store {
         Err(Problem::Conflict("the conversation is being reported by others, send it again".to_owned()))
     }
 
-    /// One attempt; `None` when another first report of the conversation or the call was stored in between.
+    /// One attempt; `None` when another first report of the conversation or the call was stored in the meantime.
     async fn try_report(
         &self,
         reporter: Reporter,
@@ -94,7 +94,7 @@ fn owner(reporter: &Reporter, stored: Option<&FoundConversation>) -> Result<Orga
     if named_another || !stored.is_in(reporter.scope) { Err(foreign()) } else { Ok(organisation) }
 }
 
-/// Returns the team of the call's record, if that is stored; refuses the call of another organisation.
+/// Returns the team of the call's record, if the record is stored; refuses a call of another organisation.
 async fn team_of_record(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -112,8 +112,8 @@ async fn team_of_record(
     Ok(parsed_opt(&row, "team_id")?)
 }
 
-/// Returns the team of the agent. Refuses an agent that the organisation does not have, unless the
-/// conversation is stored already: an agent may be deleted while conversations remain.
+/// Returns the team of the agent. Refuses an agent that the organisation does not have, unless the conversation is
+/// stored with it already: an agent may be deleted while conversations remain.
 async fn team_of_agent(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -172,7 +172,7 @@ async fn settle(connection: &mut Connection, conversation: &mut Conversation) ->
     Ok(())
 }
 
-/// Stores what is new; `false` when another transaction stored the conversation first.
+/// Stores the changes; `false` when another transaction stored the conversation first.
 async fn write(
     transaction: &mut Transaction,
     update: &Update,
@@ -306,6 +306,6 @@ async fn insert_turn(
     Ok(())
 }
 
-/// How many other first reports of one conversation may be stored in between: after more the cause is
-/// another.
+/// How many other first reports of one conversation may be stored in the meantime; after more, the failure has
+/// another cause.
 const ATTEMPTS_MAX: usize = 5;

@@ -1,4 +1,4 @@
-//! The credit of organisations, and what settled calls and conversations use of it.
+//! The credit of organisations, and how much of it settled calls and conversations use.
 
 use std::collections::BTreeMap;
 
@@ -72,8 +72,8 @@ impl WriteTransaction {
         }
     }
 
-    /// Whether an amount in `currency` can be deducted from the organisation's credit: it has no credit
-    /// limit, or has it in that currency, or there is a conversion rate.
+    /// Whether an amount in `currency` can be deducted from the organisation's credit: it has no credit limit, or a
+    /// limit in that currency, or a conversion rate exists.
     ///
     /// # Errors
     /// When the database fails.
@@ -93,8 +93,9 @@ impl WriteTransaction {
     }
 }
 
-/// Deducts an amount that is no call's, such as that of a conversation's AI, from the credit of its organisation; in
-/// another currency by the rate in force at `at`. Running engines read it within two seconds (`src/watch.rs`).
+/// Deducts an amount that does not belong to a call, such as the cost of a conversation's AI, from the credit of its
+/// organisation. An amount in another currency is converted at the rate in force at `at`. Running engines read it
+/// within two seconds (`src/watch.rs`).
 pub(super) async fn draw(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -135,7 +136,7 @@ async fn add_used(
     currency: Currency,
     amount: Amount,
 ) -> Result<(), StoreError> {
-    // The sum must not overflow: SQLite would go on with a floating-point number.
+    // The sum must not overflow: SQLite would continue with a floating-point number.
     sql("UPDATE organisations SET credit_used_scaled =
          CASE WHEN credit_used_scaled > 9223372036854775807 - $1 THEN 9223372036854775807
          ELSE credit_used_scaled + $1 END
@@ -154,15 +155,15 @@ pub(super) struct Draws(BTreeMap<OrganisationId, Draw>);
 
 #[derive(Debug, Default)]
 struct Draw {
-    /// By currency: an organisation that changed its currency has an account in the new one.
+    /// By currency: after a change of currency, the organisation's account is in the new one.
     amounts: BTreeMap<Currency, Amount>,
-    /// Of new records, by their node.
+    /// Amounts of new records, by their node.
     charges: BTreeMap<NodeId, Amount>,
     calls: Vec<CallId>,
 }
 
 impl Draws {
-    /// Notes the record. Only the amount of a new record counts, but the settled call is reported for both.
+    /// Adds the record. Only the amount of a new record counts, but the settled call is reported in both cases.
     pub(super) fn note(&mut self, cdr: &Cdr, is_new: bool) {
         let Some(credit) = cdr.billing.credit else { return };
         let draw = self.0.entry(cdr.organisation_id).or_default();
@@ -176,7 +177,7 @@ impl Draws {
         }
     }
 
-    /// Writes what was noted; returns how much every affected organisation has used.
+    /// Writes the added amounts; returns how much every affected organisation has used.
     pub(super) async fn write(self, connection: &mut Connection) -> Result<Vec<Drawn>, StoreError> {
         let mut all = Vec::with_capacity(self.0.len());
         for (organisation, draw) in self.0 {

@@ -1,4 +1,5 @@
-//! What each node of a cluster has reserved of an organisation's credit: all reserves and what is used are within the credit.
+//! The part of an organisation's credit that each node of a cluster has reserved. All reserves and the used amount
+//! together are within the credit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +11,18 @@ use sidetone_model::time::Timestamp;
 use crate::sql::{Connection, sql};
 use crate::{Store, StoreError};
 
-/// What a node has reserved.
+/// The credit that a node has reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservedCredit {
-    /// The amount; less than what was asked for if there is no more.
+    /// The amount; less than requested if there is no more.
     pub amount: Amount,
-    /// What all nodes have used by then, as [`Account::used`](sidetone_model::rating::Account).
+    /// The amount that all nodes have used by then, as [`Account::used`](sidetone_model::rating::Account).
     pub used: Amount,
 }
 
 impl Store {
-    /// Sets what a node has reserved of an organisation's credit to `want`, or to what the others have left. Other nodes that
-    /// have not reserved anew for `longest` have lost theirs.
+    /// Sets the reserve of a node to `want`, or to the amount that the other nodes leave. The reserves of other nodes
+    /// that were not renewed for `longest` no longer count.
     ///
     /// `None` for an organisation that does not exist.
     ///
@@ -70,7 +71,7 @@ impl Store {
         Ok(Some(ReservedCredit { amount: Amount::from_scaled(amount), used: Amount::from_scaled(used) }))
     }
 
-    /// Gives back all that a node has reserved: it starts, or it is dead and its calls are recorded.
+    /// Releases the complete reserve of a node: it is starting, or it is dead and its calls are recorded.
     ///
     /// # Errors
     /// When the database fails.
@@ -83,7 +84,7 @@ impl Store {
     }
 }
 
-/// Takes the charges of stored calls out of what their nodes had reserved for them.
+/// Subtracts the charges of stored calls from the reserves of their nodes.
 pub(super) async fn spend(
     connection: &mut Connection,
     organisation: OrganisationId,

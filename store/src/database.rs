@@ -41,12 +41,12 @@ pub struct Store {
     text_cache: TextCache,
     unmerged: Unmerged,
     verdict_hours: VerdictHours,
-    /// The file of SQLite to which every commit is written first.
+    /// SQLite's write-ahead log, to which every commit is written first.
     wal: Option<Arc<Path>>,
 }
 
 impl Store {
-    /// Opens the database, creates the SQLite file when it is not there, and runs the migrations.
+    /// Opens the database, creates the SQLite file if it does not exist, and runs the migrations.
     ///
     /// # Errors
     /// When it cannot be opened, or was written by a newer version.
@@ -215,7 +215,7 @@ impl Store {
         let options = options.options([
             ("default_transaction_read_only", "on".to_owned()),
             ("statement_timeout", millis(database.statement_timeout)),
-            // A generic plan for large and small organisations alike would be wrong for either.
+            // A generic plan for both large and small organisations would be wrong for either.
             ("plan_cache_mode", "force_custom_plan".to_owned()),
         ]);
         let readers = async |connections| {
@@ -245,7 +245,7 @@ impl Store {
         (own_readers, own_vitals): (Connections, Vitals),
     ) -> Self {
         let bell = Bell::default();
-        // On PostgreSQL some connections are reserved for the engine's own writes; on SQLite there is one.
+        // On PostgreSQL some connections are reserved for the engine's own writes; SQLite has only one that writes.
         let writers = match writer {
             Connections::Postgres(_) => database.writers_max.saturating_sub(OWN_WRITERS).max(1),
             Connections::Sqlite(_) => 1,
@@ -264,7 +264,7 @@ impl Store {
         }
     }
 
-    /// The file of SQLite to which every commit is written first.
+    /// SQLite's write-ahead log, to which every commit is written first.
     pub(crate) fn wal(&self) -> Option<&Path> {
         self.wal.as_deref()
     }
@@ -272,12 +272,12 @@ impl Store {
     /// Inspects a database; creates and changes nothing, not even a file beside it.
     ///
     /// # Errors
-    /// When it cannot be reached, or is no database.
+    /// When it cannot be reached, or is not a database.
     pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
         probe::probe(database).await
     }
 
-    /// Returns the parties with SRTP of a database with this version's schema, without changing it.
+    /// Returns the parties with SRTP in a database with this version's schema; the database is not changed.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -294,8 +294,8 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a transaction on the directory; nothing is visible before [`WriteTransaction::commit`]. There
-    /// is one at a time in either database: what it reads does not change before it has written.
+    /// Begins a transaction on the directory; nothing is visible before [`WriteTransaction::commit`]. There is one at
+    /// a time in either database: the data that it reads does not change before it has written.
     ///
     /// # Errors
     /// When another writer holds the database for too long.
@@ -321,7 +321,7 @@ impl Store {
         self.writer.close().await;
     }
 
-    /// The verdicts of whole hours.
+    /// The verdict counts of complete hours.
     pub(super) fn verdict_hours(&self) -> &VerdictHours {
         &self.verdict_hours
     }
@@ -336,12 +336,12 @@ impl Store {
         &self.bell
     }
 
-    /// How far events are handed out to webhooks.
+    /// How far events were queued for webhooks.
     pub(super) fn hand_out(&self) -> &HandOut {
         &self.hand_out
     }
 
-    /// The texts of records that were searched last.
+    /// The texts of the most recently searched records.
     pub(super) fn text_cache(&self) -> &TextCache {
         &self.text_cache
     }
@@ -368,8 +368,8 @@ impl Tenants for Store {
     }
 }
 
-/// Options of SQLite connections that are opened once. A file has no server whose connections age, and each new
-/// connection fills a page cache of its own in an arena of its own, which the allocator keeps afterwards.
+/// Options of SQLite connections that are never replaced. A file has no server whose connections age. Each new
+/// connection fills its own page cache in its own arena, which the allocator does not release afterwards.
 fn kept_open() -> SqlitePoolOptions {
     SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None)
 }
@@ -385,12 +385,12 @@ fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()
 }
 
-/// A record stands in some twenty indexes: what they have in hand stays in memory, and is written back for many
-/// transactions at once. With a million records, groups of 100 and of 500 cost the same processor time and the same
-/// bytes written with 128 MiB. A negative size is in KiB.
+/// A record is in about twenty indexes. Their current pages stay in memory and are written back for many transactions
+/// together. With a million records, groups of 100 and of 500 cost the same processor time and the same bytes written
+/// with 128 MiB. A negative size is in KiB.
 const WRITER_CACHE_KIB: &str = "-65536";
-/// A statement with many rows keeps the pages that it changes until it ends, so that it can be undone alone. In a file that
-/// would be as many writes again as the write-ahead log takes, and a new file for each transaction.
+/// A statement with many rows keeps the pages that it changes until it ends, so that it can be undone alone. In a
+/// file, this would double the writes of the write-ahead log and need a new file for each transaction.
 const TEMPORARY: &str = "MEMORY";
 const READER_CACHE_KIB: &str = "-16384";
 /// Pages of the write-ahead log before it is merged into the file: 64 MiB.
@@ -399,11 +399,11 @@ const CHECKPOINT_PAGES: &str = "16384";
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Read connections for the engine itself and for authentication.
 const OWN_READERS_MAX: u32 = 4;
-/// PostgreSQL connections on which no organisation's request writes.
+/// PostgreSQL connections that organisations' requests cannot write on.
 const OWN_WRITERS: u32 = 2;
 /// How long a server may be unresponsive while its schema is migrated.
 const START_PATIENCE: Duration = Duration::from_secs(15);
-/// How much longer than the statement, which the server limits itself, an answer may take.
+/// How much longer an answer may take than the statement, whose time the server limits itself.
 const NETWORK_MAX: Duration = Duration::from_secs(1);
 const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);
 const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -415,7 +415,7 @@ const WRITER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
-    /// T13: a writing connection that was opened again after 30 minutes left 72 MiB behind.
+    /// T13: a writing connection that was reopened after 30 minutes left 72 MiB of memory allocated.
     #[tokio::test]
     async fn connections_to_a_file_are_not_replaced_by_age() {
         let dir = std::env::temp_dir().join(format!("sidetone-connections-{}", uuid::Uuid::new_v4()));

@@ -1,9 +1,9 @@
-//! Watches whether the database answers: a time limit for every answer, a heartbeat to a server, and a count
-//! of failures.
+//! Monitors whether the database answers: a time limit for every answer, a heartbeat to a server, and a count of
+//! failures.
 //!
-//! A server that is stopped or cut off accepts statements and does not answer. The heartbeat queries the
-//! server twice a second on a separate connection. A statement without an answer fails after [`PATIENCE`] if
-//! the heartbeat has none either; a slow statement on a server that answers has its full time.
+//! A server that is stopped or unreachable accepts statements and does not answer. The heartbeat queries the server
+//! twice a second on a separate connection. A statement without an answer fails after [`PATIENCE`] if the heartbeat
+//! has no answer either; a slow statement on a server that answers has its full time.
 
 use std::future::{Future, pending};
 use std::io;
@@ -28,7 +28,7 @@ pub(super) struct Vitals {
     trouble: Arc<Trouble>,
 }
 
-/// Whether the server is known not to answer; clones share the task.
+/// Whether the server is known to be unresponsive; clones share the task.
 #[derive(Debug, Clone)]
 pub(super) struct Heartbeat(watch::Receiver<bool>);
 
@@ -50,7 +50,7 @@ impl Vitals {
         Self { limit: Some(limit), heartbeat, trouble }
     }
 
-    /// Returns what the database answers in time.
+    /// Returns the result of the work if the database answers in time.
     pub(super) async fn answered<T>(
         &self,
         answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -99,7 +99,7 @@ impl Heartbeat {
         Self(heard)
     }
 
-    /// Completes when an answer has taken too long and the server answers nothing at all.
+    /// Completes when an answer has taken too long and the server does not answer the heartbeat either.
     pub(super) async fn given_up(&self) {
         let mut away = self.0.clone();
         let patience = if *away.borrow() { SHORT_PATIENCE } else { PATIENCE };
@@ -189,5 +189,5 @@ const BEAT_TIME: Duration = Duration::from_secs(1);
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// How long an answer may take before the heartbeat is consulted.
 const PATIENCE: Duration = Duration::from_millis(1_200);
-/// The same when the heartbeat already has no answer.
+/// The same if the heartbeat already has no answer.
 const SHORT_PATIENCE: Duration = Duration::from_millis(250);

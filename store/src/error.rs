@@ -66,7 +66,7 @@ pub enum StoreError {
     Sql(#[from] sqlx::Error),
 }
 
-/// What a server or a file said, without the library's words around it, and what to do where that is known.
+/// The message of the server or the file, without the library's text around it, and a remedy if one is known.
 fn words(error: &sqlx::Error) -> String {
     let sqlx::Error::Database(refusal) = error else { return error.to_string() };
     match refusal.code().as_deref() {
@@ -77,8 +77,7 @@ fn words(error: &sqlx::Error) -> String {
 }
 
 impl From<StoreError> for Problem {
-    /// Normally a check before the statement gives a better message; without it this is a conflict all the
-    /// same.
+    /// Normally a check before the statement gives a better message; without one this is still a conflict.
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
@@ -99,5 +98,5 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// When a client may retry what the database could not do.
+/// Seconds after which a client may retry a request that the database could not execute.
 const RETRY_AFTER_S: u64 = 2;

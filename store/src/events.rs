@@ -1,5 +1,5 @@
-//! The outbox: events, written in the same transaction as the change that they report, and read so that none
-//! is missed.
+//! The outbox: events, written in the same transaction as the change that they report, and read so that none is
+//! missed.
 //!
 //! # Writing
 //!
@@ -7,26 +7,26 @@
 //!
 //! # Reading
 //!
-//! A reader that keeps up gets the events that this process stored from memory ([`EventLog::recent`]), on SQLite.
-//! It reads the log to catch up, and now and then for what other processes stored.
+//! On SQLite, a reader that keeps up gets the events of this process from memory ([`EventLog::recent`]). It reads the
+//! log to catch up, and regularly for events that other processes stored.
 //!
 //! ```ignore
 //! let mut heard = store.event_bell().listen();
-//! let mut cursor = store.events_end().await?; // or what was stored with the work that was done
+//! let mut cursor = store.events_end().await?; // or the position stored with the completed work
 //! loop {
 //!     let batch = store.events_after(Scope::Everything, cursor, 256).await?;
-//!     // … whatever is done for batch.events; when it is stored, batch.next in the same transaction
+//!     // … process batch.events, and store batch.next in the same transaction
 //!     cursor = batch.next;
 //!     if batch.is_last {
-//!         // Other nodes ring no bell of ours: look again after a while.
+//!         // Other nodes do not ring this bell: check again after a while.
 //!         let _ = tokio::time::timeout(LOOK_EVERY, heard.news()).await;
 //!     }
 //! }
 //! ```
 //!
-//! Ids are UUIDv7 and sort by when they were *made*; transactions end in another order, and several nodes
-//! write. A reader that continued after the greatest id it saw would miss an event with a smaller id that
-//! became visible later. So every event has a position, and positions become visible in order:
+//! Ids are UUIDv7 and sort by when they were *created*; transactions end in another order, and several nodes write. A
+//! reader that continued after the greatest id it saw would miss an event with a smaller id that became visible
+//! later. So every event has a position, and positions become visible in order:
 //!
 //! - On SQLite one transaction writes at a time. The event gets the next position when it is written.
 //! - On PostgreSQL an event is stored without a position. The first reader gives a position to all visible
@@ -96,7 +96,7 @@ pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event
     Ok(())
 }
 
-/// The event as its readers send it.
+/// The event in the form that its readers send.
 fn streamed(position: Position, event: &Event, data: &str) -> StreamedEvent {
     StreamedEvent {
         position,
@@ -183,13 +183,13 @@ impl Store {
         Ok(Position(row.try_get("last")?))
     }
 
-    /// Gives positions to visible events without one, a bounded number; returns whether there may be more. On
+    /// Assigns positions to visible events without one, a bounded number; returns whether there may be more. On
     /// SQLite every event has one.
     async fn place_events(&self) -> Result<bool, StoreError> {
         if !self.writer().is_postgres() {
             return Ok(false);
         }
-        // Mostly there is nothing to do; then no lock is taken.
+        // Usually there is nothing to do; then no lock is taken.
         let unplaced = sql("SELECT id FROM events WHERE position IS NULL LIMIT 1");
         if unplaced.fetch_optional(self.readers()).await?.is_none() {
             return Ok(false);
@@ -264,8 +264,8 @@ impl EventLog for Store {
 
     fn position_before(&self, first: EventId) -> PortFuture<'_, Position> {
         Box::pin(async move {
-            // Ids are made shortly before their transaction ends, so an event with an earlier id may have a
-            // later position. An event whose id is older than any transaction lasts has an earlier position.
+            // An id is created shortly before its transaction ends, so an event with an earlier id may have a later
+            // position. An event whose id is older than the longest transaction has an earlier position.
             let first = first.made_at().map_or(first, |at| EventId::first_at(at.plus_micros(-COMMIT_US)));
             let query = sql(
                 "SELECT position FROM events WHERE id < $1 AND position IS NOT NULL ORDER BY id DESC LIMIT 1",
@@ -315,8 +315,7 @@ fn placed(row: &Row) -> Result<PlacedEvent, StoreError> {
 
 /// Retention time of events.
 const KEPT_FOR_US: i64 = 30 * 24 * 60 * 60 * 1_000_000;
-/// The longest time between the making of an id and its commit: no transaction of this program may run
-/// longer.
+/// The longest time between the creation of an id and its commit: no transaction of this program may run longer.
 const COMMIT_US: i64 = 60 * 1_000_000;
 /// Events placed in one transaction.
 const PLACED_ROWS_MAX: i64 = 1000;

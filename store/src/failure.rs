@@ -6,12 +6,12 @@ use sqlx::sqlite::SqliteError;
 /// The class of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The database cannot do it now: no connection, a lock, a timeout, an I/O error. The same work can
+    /// The database cannot execute the work now: no connection, a lock, a timeout, an I/O error. The same work can
     /// succeed later.
     Passing,
     /// The database refuses these values permanently: a constraint, an encoding, a length.
     Refused,
-    /// Neither is certain: a statement that does not fit the schema, a value that cannot be read.
+    /// Neither is certain: a statement that does not fit the schema, a value that cannot be decoded.
     Unknown,
 }
 

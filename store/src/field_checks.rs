@@ -1,6 +1,6 @@
-//! Values of requests against the stored data, for answers that name every wrong field.
+//! Checks values of requests against the stored data, so that a response reports every wrong field.
 //!
-//! The messages are those with which the writing transaction refuses the same value.
+//! The messages are the same as when the writing transaction refuses the value.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ impl Store {
         resource: Checked,
         checks: &[FieldCheck],
     ) -> Result<Vec<Option<ValueFault>>, StoreError> {
-        // A request that is executed once holds a connection already: two of them would wait for each other.
+        // A request that is executed once already holds a connection; a second one could wait for the first.
         let mut held = Held::take();
         match held.as_mut().and_then(Held::connection) {
             Some(unit) => faults(unit, resource, checks).await,
@@ -34,13 +34,13 @@ impl Store {
     }
 }
 
-/// Returns what is wrong with each value, as of one transaction.
+/// Returns the error of each value, as of one transaction.
 async fn faults(
     connection: &mut Connection,
     resource: Checked,
     checks: &[FieldCheck],
 ) -> Result<Vec<Option<ValueFault>>, StoreError> {
-    // Of an organisation that does not exist only the field that names it is wrong.
+    // If the organisation does not exist, only the field that names it is wrong.
     let resource = match resource.organisation {
         Some(organisation) if !exists(connection, organisation).await? => {
             Checked { organisation: None, ..resource }
@@ -98,20 +98,20 @@ async fn extensions(
 
 /// A statement that finds the value of a rule.
 struct Lookup {
-    /// Parameters: the value, the resource's own id, which is never found, and its organisation if `within`. The
-    /// column `name` is the owner's name where the message contains it.
+    /// Parameters: the value, the resource's own id, which is excluded, and its organisation if `within`. The column
+    /// `name` is the owner's name where the message contains it.
     statement: &'static str,
-    /// Whether the third parameter is there.
+    /// Whether there is a third parameter.
     within: bool,
-    /// What a row means.
+    /// The meaning of a row.
     found: Found,
 }
 
-/// What a row of a [`Lookup`] means.
+/// The meaning of a row of a [`Lookup`].
 enum Found {
     /// The value is taken; the message.
     Taken(Message),
-    /// The value is known; the message when there is no row.
+    /// The value must exist; the message when there is no row.
     Wanted(&'static str),
 }
 
@@ -137,7 +137,7 @@ impl Lookup {
         }
     }
 
-    /// A row is the resource that the value names.
+    /// For a value that must name an existing resource: a row is that resource.
     const fn of_resource(rule: &StoredRule) -> Self {
         let (statement, within, none) = match rule {
             StoredRule::Organisation => (
@@ -167,7 +167,7 @@ impl Lookup {
         Self { statement, within, found: Found::Wanted(none) }
     }
 
-    /// A row is another resource with the value.
+    /// For a value that must be free: a row is another resource with the value.
     const fn of_free_value(rule: &StoredRule) -> Self {
         let (statement, within, message) = match rule {
             StoredRule::ExtensionOfNoAgent => (

@@ -109,7 +109,7 @@ impl Idempotency for IdempotencyKeys {
 }
 
 impl IdempotencyKeys {
-    /// Returns the keys for `node`. Releases what an earlier run of the node began and did not finish: its
+    /// Returns the keys for `node`. Releases the claims that an earlier run of the node left unfinished: their
     /// changes were rolled back.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl IdempotencyKeys {
 struct Attempt<'a> {
     keys: &'a IdempotencyKeys,
     id: String,
-    /// Known to this attempt only: if the lease was lost, the row has another token.
+    /// Unique to this attempt: if the lease was lost, the row has another token.
     token: String,
 }
 
@@ -186,7 +186,7 @@ impl Attempt<'_> {
         // Read on the write connection, which sees its own commits.
         .fetch_optional(self.keys.store.writer())
         .await?;
-        // Released in between: the client is asked to try again, which will succeed.
+        // Released in the meantime: the client is asked to try again, which will succeed.
         let Some(row) = row else { return Ok(Once::Running) };
         if row.try_get::<&str>("fingerprint")? != fingerprint {
             return Ok(Once::Reused);
@@ -202,7 +202,7 @@ impl Attempt<'_> {
         }))
     }
 
-    /// Commits the answer with the changes; the changes of an answer that is not a success are rolled back.
+    /// Commits the answer with the changes; if the answer is not a success, the changes are rolled back.
     async fn keep(&self, answer: &KeptAnswer, unit: Unit) -> Result<Once, Problem> {
         let written = match unit.into_transaction() {
             Ok(written) => written.filter(|_| answer.is_success()),

@@ -1,8 +1,8 @@
-//! A connection while it is in use: it returns to its pool whatever happens to its user.
+//! A connection while it is in use: it always returns to its pool, even if its user is cancelled.
 //!
-//! A connection whose statement was cancelled can be used again once the database has answered. Until then it
-//! counts as used, for the organisation's share too: a client that cancels requests gets no more of the
-//! database than one that waits. A connection without an answer within [`RETURN_MAX`] is closed.
+//! A connection whose statement was cancelled can be used again once the database has answered. Until then it counts
+//! as used, for the organisation's share too: a client that cancels requests gets no larger share of the database
+//! than one that waits. A connection without an answer within [`RETURN_MAX`] is closed.
 
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -66,7 +66,7 @@ impl<DB: Kind> LentConnection<DB> {
         DB::run(self, statement).await
     }
 
-    /// Makes what was written visible.
+    /// Commits the transaction, which makes its changes visible.
     pub(super) async fn commit(&mut self) -> Result<(), sqlx::Error> {
         DB::run(self, "COMMIT").await?;
         self.is_open = false;

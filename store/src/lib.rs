@@ -3,8 +3,8 @@
 //! Statements are complete literals beside the function that runs them, in the SQL that SQLite and PostgreSQL
 //! share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Only lists, whose filters combine freely,
 //! assemble their statements from literals. Every function that reads an organisation's data takes a `Scope`.
-//! Writes of the directory go through [`WriteTransaction`], one at a time. What is written for a request that
-//! must be executed once is one unit with its answer, whichever functions write it (`transaction`).
+//! Writes of the directory go through [`WriteTransaction`], one at a time. All writes for a request that must be
+//! executed once are one unit with its answer, whichever functions make them (`transaction`).
 
 mod agents;
 mod ai_prices;

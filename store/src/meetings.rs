@@ -124,7 +124,7 @@ async fn lock_session(
     organisation: OrganisationId,
     reported: &Meeting,
 ) -> Result<Timestamp, Problem> {
-    // Another kind of row than the writer of sessions updates: on PostgreSQL the lock is on the session's
+    // On another row than the one that the writer of sessions updates: on PostgreSQL the lock is on the session's
     // row, and is held briefly.
     let row = sql("UPDATE conference_sessions SET room_name = room_name
          WHERE id = $1 AND organisation_id = $2 AND room_id = $3 RETURNING started_at_us")

@@ -3,7 +3,7 @@
 use sqlx::postgres::PgPool;
 
 /// Runs the migrations, and sets every text column to compare by bytes: texts then sort as they do on SQLite,
-/// whatever the collation of the server.
+/// independent of the server's collation.
 pub(super) async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateError> {
     MIGRATIONS.run(writer).await?;
     let mut transaction = writer.begin().await?;
@@ -22,7 +22,7 @@ const COLLATION_LOCK: i64 = 0x5349_4445;
 const INSTR: &str = "
 CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
 LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
-/// Only columns that later migrations added are changed: otherwise no table is locked or rewritten.
+/// Changes only columns that later migrations added: otherwise no table is locked or rewritten.
 const TEXTS_COMPARE_BY_BYTES: &str = r#"
 DO $$
 DECLARE

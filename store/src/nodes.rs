@@ -9,7 +9,7 @@ use crate::sql::sql;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Returns the id of the node called `name`, which is created at its first start.
+    /// Returns the id of the node with this name; the row is created at its first start.
     ///
     /// # Errors
     /// When the database fails.
@@ -24,7 +24,7 @@ impl Store {
         parsed(&row, "id")
     }
 
-    /// Counts up the beat of a node, the sign that it lives.
+    /// Increments the heartbeat counter of a node, which shows that the node is alive.
     ///
     /// # Errors
     /// When the database fails.
@@ -36,7 +36,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the beat of a node; 0 for one that is not known.
+    /// Returns the heartbeat counter of a node; 0 for a node without a row.
     ///
     /// # Errors
     /// When the database fails.

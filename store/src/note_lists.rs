@@ -18,7 +18,7 @@ use crate::sql::{Row, Transaction};
 use crate::statement::Statement;
 use crate::{Store, StoreError};
 
-/// What the notes of a list belong to.
+/// The object whose notes are listed.
 #[derive(Clone, Copy)]
 enum Of {
     Call(CallId),

@@ -1,4 +1,4 @@
-//! Notes: stored in groups before they are sent, with the answers of phones and users, each with its event.
+//! Notes: stored in groups before they are sent, with the responses of phones and users, each with its event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +50,7 @@ impl NoteLog for Store {
 }
 
 impl Store {
-    /// Stores changes together: one statement for many of a kind, because a thousand notes may arrive in a
-    /// second.
+    /// Stores changes together: one statement for many of a kind, because a thousand notes may arrive each second.
     async fn write_notes(&self, changes: &[Change]) -> Result<Vec<Written>, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         let mut written = vec![Written::Done; changes.len()];
@@ -84,7 +83,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Fails the receipts for which no answer can arrive any more: sent before `before`, by `node` or by any.
+    /// Fails the receipts for which no response can arrive any more: sent before `before`, by `node` or by any node.
     /// A bounded number; returns how many.
     ///
     /// # Errors
@@ -142,7 +141,7 @@ impl Store {
     pub const NOTE_BATCH: u64 = BATCH_ROWS_MAX.unsigned_abs();
 }
 
-/// Stores notes and their receipts, and the events of those that are about to be sent.
+/// Stores notes, their receipts, and the events of the notes that are about to be sent.
 async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Result<Vec<Event>, StoreError> {
     for part in parts(notes) {
         let mut statement = Statement::new(
@@ -202,8 +201,8 @@ async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Resu
         .collect())
 }
 
-/// Stores the results of sending notes to phones, by the note and the phone's index. Returns the notes whose
-/// state has to be computed again. A better known state stays: an acknowledgement, or an end of the waiting.
+/// Stores the results of sending notes to phones, by the note and the phone's index. Returns the notes whose state
+/// must be computed again. A final state stays: an acknowledgement, or the end of the wait for one.
 async fn store_outcomes(
     transaction: &mut Transaction,
     outcomes: &BTreeMap<(NoteId, usize), &Outcome>,
@@ -244,9 +243,8 @@ struct OpenReceipt {
     place: usize,
 }
 
-/// Stores an acknowledgement if it is valid: from a phone that was sent the note, of a note that asks for it,
-/// and the first from that phone. Returns its event for the caller to store; the state of the note has to be
-/// computed again.
+/// Stores an acknowledgement if it is valid: the phone was sent the note, the note requests one, and it is the first
+/// from that phone. Returns its event for the caller to store; the state of the note must be computed again.
 async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Event>, StoreError> {
     let Some(receipt) = find_open_receipt(transaction, tap).await? else { return Ok(None) };
     let note = tap.acknowledgement.id;
@@ -325,7 +323,7 @@ fn open_receipt(row: &Row) -> Result<OpenReceipt, StoreError> {
     })
 }
 
-/// Computes the state of whole notes from their receipts.
+/// Computes the state of each note from all its receipts.
 async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<(), StoreError> {
     let notes: Vec<NoteId> = notes.iter().copied().collect();
     for part in parts(&notes) {

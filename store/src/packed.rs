@@ -1,11 +1,12 @@
-//! Packs JSON of one kind: an LZ4 block with a dictionary of what such texts contain.
+//! Packs JSON of one kind: an LZ4 block with a dictionary of typical text.
 //!
 //! ```text
 //! dictionary u8 | length u32 LE | LZ4 block
 //! ```
 //!
-//! The media quality of a call is 12 KB of JSON, most of which every call has: names of rules and figures,
-//! thresholds, sentences. Packed it has a tenth of that, in less time than it takes to write the rest.
+//! The media quality of a call is 12 KB of JSON, most of which is the same for every call: names of rules and
+//! figures, thresholds, sentences. Packed, it is a tenth of that size, and packing takes less time than writing the
+//! rest would.
 
 use lz4_flex::block::{compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size};
 
@@ -37,13 +38,13 @@ pub(super) fn unpack(packed: &[u8]) -> Option<String> {
     (written == len).then(|| String::from_utf8(text).ok()).flatten()
 }
 
-/// Names [`DICTIONARY_1`]. Rows refer to it: it never changes, another dictionary gets another number.
+/// Identifies [`DICTIONARY_1`]. Rows refer to it: it never changes, and another dictionary gets another number.
 const QUALITY_1: u8 = 1;
-/// The quality of a call with audio and of one without.
+/// Typical quality records: of a call with audio and of one without.
 const DICTIONARY_1: &[u8] = include_bytes!("quality_dictionary.txt");
 /// Bytes before the block.
 const HEAD_LEN: usize = 5;
-/// Far more than two timelines of the longest call; a longer text is damage and must not be allocated.
+/// Far more than two timelines of the longest call; a longer text is damaged and must not be allocated.
 const LEN_MAX: u32 = 16 * 1024 * 1024;
 
 #[cfg(test)]
@@ -52,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Its first bytes would not unpack any row after a change of the dictionary.
+    /// After any change of the dictionary, stored rows could not be unpacked.
     #[test]
     fn the_dictionary_is_the_one_of_stored_rows() {
         let sum =

@@ -1,8 +1,8 @@
 //! Pages of lists, by offset or by cursor.
 //!
-//! A page by cursor begins behind the sort values of the last item before it (a keyset), so that it neither skips nor
-//! repeats an item when others are added or deleted, and costs the same at any depth. Its first page is counted; the
-//! cursor carries the total on.
+//! A page by cursor begins after the sort values of the last item of the previous page (a keyset). So it neither
+//! skips nor repeats an item when others are added or deleted, and costs the same at any depth. The total is counted
+//! for the first page and passed on in the cursor.
 
 use sidetone_model::cursor::{Cursor, KeyValue};
 use sidetone_model::page::{Order, Page, Window};
@@ -66,14 +66,14 @@ impl Sorting {
         }
     }
 
-    /// Adds the condition for rows behind `key`; none for an empty key.
+    /// Adds the condition for rows after `key`; no condition for an empty key.
     pub(super) fn behind(&self, statement: &mut Statement, key: &[KeyValue]) {
         if key.is_empty() {
             return;
         }
         let fits = key.len() == self.columns.len() && self.columns.iter().zip(key).all(|pair| is_kind(&pair));
         if !fits {
-            // A cursor that no list has made.
+            // A cursor that no list of this program has created.
             return statement.push(" AND FALSE");
         }
         for (at, column) in self.columns.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Sorting {
 }
 
 impl SortColumn {
-    /// The column, or the expression.
+    /// The column, or the indexed expression.
     fn name(self) -> &'static str {
         match self {
             SortColumn::Integer(name) | SortColumn::Text(name) | SortColumn::TextBy(name, _) => name,
@@ -159,7 +159,7 @@ pub(super) async fn rows(
     by_cursor(rows, total, window.limit, cursor, |row| list.sorting.key(row))
 }
 
-/// The page of rows that were read with one more than `limit`, if there is one.
+/// Builds a page from rows that were read with one more than `limit`, if there is one.
 pub(super) fn by_cursor(
     mut rows: Vec<Row>,
     total: Option<u64>,

@@ -1,9 +1,9 @@
 //! Fixed statistics of the call log for SQLite, so that its query plans are the same on an empty file and on
 //! ten million records.
 //!
-//! Without statistics it takes the first index that fits, which may be the filter that every second record
-//! passes; with `ANALYZE` a plan depends on when that ran. These figures state the selectivity of each index
-//! for an organisation with a hundred thousand of a million records. PostgreSQL keeps its own statistics.
+//! Without statistics SQLite takes the first index that fits, which may be the filter that every second record
+//! passes; with `ANALYZE` a plan depends on when that ran. These figures state the selectivity of each index for an
+//! organisation with a hundred thousand of a million records. PostgreSQL maintains its own statistics.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Executor, Row};

@@ -14,7 +14,7 @@ use crate::transaction::{self, Held, Transaction};
 pub(super) struct Pool {
     connections: Connections,
     vitals: Vitals,
-    /// The shares of the organisations; `None` where no organisation's work is done.
+    /// The shares of the organisations; `None` for a pool that does no work for organisations.
     shares: Option<Shares>,
     /// Rung by commits of events.
     bell: Bell,
@@ -55,7 +55,7 @@ impl Pool {
         &self.connections
     }
 
-    /// Whether it is PostgreSQL, where several transactions write at once.
+    /// Whether it is PostgreSQL, where several transactions can write at the same time.
     pub(super) fn is_postgres(&self) -> bool {
         matches!(self.connections, Connections::Postgres(..))
     }
@@ -74,7 +74,7 @@ impl Pool {
         &self.vitals
     }
 
-    /// Returns a connection when it is the turn of the organisation that the work is for.
+    /// Returns a connection when it is the turn of the organisation that the work is done for.
     pub(super) async fn lend(&self) -> Result<Connection, sqlx::Error> {
         let share = match (&self.shares, connection_shares::tenant()) {
             (Some(shares), Some(organisation)) => Some(shares.take(organisation).await?),
@@ -96,8 +96,8 @@ impl Pool {
         self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN", false).await
     }
 
-    /// Begins a transaction that writes. On SQLite it is the only one from its beginning. Within a unit of
-    /// work the open one continues.
+    /// Begins a write transaction. On SQLite it is the only one from its beginning on. Within a unit of work, the
+    /// unit's open transaction is continued.
     pub(super) async fn begin_write(&self) -> Result<Transaction, sqlx::Error> {
         if let Some(transaction) = transaction::resume() {
             return Ok(transaction);

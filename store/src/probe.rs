@@ -41,7 +41,7 @@ pub struct SrtpParties {
 /// Inspects a database; creates and changes nothing, not even a file beside it.
 ///
 /// # Errors
-/// When it cannot be reached, or is no database.
+/// When it cannot be reached, or is not a database.
 pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
     let Some(pool) = connect(database).await? else { return Ok(Schema::Missing) };
     let schema = schema(&pool).await;
@@ -49,7 +49,7 @@ pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
     schema.map_err(|source| StoreError::Open { location: database.location.clone(), source })
 }
 
-/// Returns the parties with SRTP of a database with this version's schema; it is not changed.
+/// Returns the parties with SRTP in a database with this version's schema; the database is not changed.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -77,7 +77,7 @@ async fn connect(database: &Database) -> Result<Option<Pool>, StoreError> {
     let connections = match &database.location {
         Location::Sqlite(path) if !path.exists() => return Ok(None),
         Location::Sqlite(path) => {
-            // Reading a file that no process has open would leave log files beside it.
+            // Opening a file that no process has open would leave log files beside it, so it is opened as immutable.
             let is_at_rest = !log_of(path).exists();
             let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
             let pool: SqlitePool = SqlitePoolOptions::new()

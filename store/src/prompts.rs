@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 pub struct StoredPrompt {
     /// The organisation it belongs to.
     pub organisation: OrganisationId,
-    /// Which prompt it replaces, or its own name.
+    /// The prompt that it replaces, or the organisation's own sound name.
     pub name: SoundName,
     /// Grows whenever it is stored again.
     pub revision: i64,
@@ -65,8 +65,8 @@ impl Store {
         self.one(query, wav).await
     }
 
-    /// Stores `wav` as the organisation's own prompt, or as a sound that only it has; returns whether there was room:
-    /// of the latter it has at most [`OwnSound::COUNT_MAX`].
+    /// Stores `wav` as the organisation's version of a prompt, or as a sound that only it has. Returns `false` if
+    /// there is no room: an organisation has at most [`OwnSound::COUNT_MAX`] sounds of its own.
     ///
     /// # Errors
     /// When the database fails.
@@ -160,7 +160,7 @@ impl Store {
     }
 }
 
-/// The number of sounds that only the organisation has, without this one.
+/// The number of the organisation's own sounds, without this one.
 async fn others(
     transaction: &mut Transaction,
     organisation: OrganisationId,
@@ -176,7 +176,7 @@ async fn others(
     Ok(usize::try_from(total).unwrap_or(usize::MAX))
 }
 
-/// Writers run one after the other: a node that saw a revision has seen everything up to it.
+/// Writers run one after the other: a node that saw a revision has seen all changes up to it.
 async fn next_revision(transaction: &mut Transaction) -> Result<i64, StoreError> {
     let row = sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 3 RETURNING revision")
         .fetch_one(&mut **transaction)

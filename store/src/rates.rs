@@ -1,4 +1,4 @@
-//! Rates: what organisations pay, what carriers charge, and conversion rates.
+//! Rates: the prices for organisations, the prices of carriers, and conversion rates.
 //!
 //! The three kinds are read and written in the same way; the differences are in the statements of [`Stored`].
 //! Every change increases the revision of the rates, so that a running engine notices.
@@ -96,7 +96,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Creates or updates what the organisation pays, by prefix and start; a new rate gets the id of `rate`.
+    /// Creates or updates the organisation's sell rate, by prefix and start; a new rate gets the id of `rate`.
     ///
     /// # Errors
     /// When the database fails.
@@ -104,7 +104,7 @@ impl WriteTransaction {
         self.declare_rate(rate, now, |a, b| (a.price, a.validity) == (b.price, b.validity)).await
     }
 
-    /// Creates or updates what the trunk's carrier charges, in the same way.
+    /// Creates or updates the trunk's cost rate, in the same way.
     ///
     /// # Errors
     /// When the database fails.
@@ -364,7 +364,7 @@ impl Stored for CostRate {
         id.to_string().into()
     }
 
-    /// Inside no organisation: only operators see what carriers charge.
+    /// Cost rates are inside no organisation: only operators see the carriers' prices.
     fn narrowed(statement: &mut Statement, scope: Scope, filter: &RateFilter) {
         if scope != Scope::Everything {
             statement.push(" AND FALSE");
@@ -462,7 +462,7 @@ fn priced(row: &Row) -> Result<(Price, Validity), StoreError> {
 
 fn narrowed_by_prefix(statement: &mut Statement, filter: &RateFilter) {
     if let Some(prefix) = &filter.prefix {
-        // Digits and a plus: no character has a special meaning in LIKE.
+        // Only digits and a plus: no character has a special meaning in LIKE.
         let beginning = containing(prefix.as_str()).trim_start_matches('%').to_owned();
         statement.bind(" AND prefix LIKE ", beginning, r" ESCAPE '\'");
     }

@@ -1,4 +1,4 @@
-//! The last events that this process stored: readers that keep up need not read them back from the database.
+//! The most recent events that this process stored: readers that keep up need not read them back from the database.
 //!
 //! *Bounds*: [`EVENTS_MAX`] events with [`BYTES_MAX`]; the oldest are dropped. A reader that is slower reads the
 //! log, and delays neither the writer nor other readers.
@@ -21,7 +21,7 @@ impl Recent {
         for event in placed {
             let follows = self.events.back().is_none_or(|last| is_next(last.position, event.position));
             if !follows {
-                // Another process stored events in between, which only the log contains.
+                // Another process stored events in between, which are only in the log.
                 self.events.clear();
                 self.bytes = 0;
             }
@@ -49,7 +49,7 @@ fn is_next(before: Position, position: Position) -> bool {
     before.0.checked_add(1) == Some(position.0)
 }
 
-/// A few seconds at a thousand calls a second.
+/// The events of a few seconds at a thousand calls each second.
 const EVENTS_MAX: usize = 8_192;
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -39,7 +39,7 @@ impl Store {
         rows.iter().map(place).collect()
     }
 
-    /// Marks a session as having no recording any more.
+    /// Marks a session as no longer having a recording.
     ///
     /// # Errors
     /// When the database fails.
@@ -52,7 +52,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns those of some files that a session has, or may have, as its recording; the others belong to no
+    /// Returns those of the given files that are, or may be, the recording of a session; the others belong to no
     /// session.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Store {
         rows.iter().map(place).collect()
     }
 
-    /// Recordings that are deleted without a pause.
+    /// Recordings that one batch deletes at most.
     pub const RECORDING_PURGE_BATCH: usize = 50;
 }
 
@@ -100,8 +100,8 @@ impl WriteTransaction {
     }
 }
 
-/// Writes the event of a recording when its session is over, it is complete, it can be played, and no event
-/// was written for it.
+/// Writes the event of a recording if its session has ended, it is complete and playable, and its event was not
+/// written before.
 pub(super) async fn announce_recording(
     transaction: &mut Transaction,
     organisation: OrganisationId,

@@ -7,7 +7,7 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use crate::sql::{Row, sql};
 use crate::{StoreError, WriteTransaction};
 
-/// A field of a request that may refer to something by id.
+/// A field of a request that may refer to a resource by id.
 pub(super) struct Reference {
     field: &'static str,
     id: Option<String>,
@@ -29,7 +29,7 @@ impl WriteTransaction {
         if known.is_none() { Err(no_organisation()) } else { Ok(()) }
     }
 
-    /// Refuses references to what the organisation does not have; another organisation's resources count as
+    /// Refuses references to resources that the organisation does not have; another organisation's resources count as
     /// absent.
     pub(super) async fn require_own(
         &mut self,
@@ -60,7 +60,7 @@ impl WriteTransaction {
         if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
     }
 
-    /// Refuses to delete what phone numbers of the organisation lead to.
+    /// Refuses to delete a resource that phone numbers of the organisation lead to.
     pub(super) async fn refuse_if_dialled(
         &mut self,
         organisation: &str,
@@ -92,7 +92,7 @@ pub(super) fn no_organisation() -> Problem {
     }])
 }
 
-/// The values of a column, for a sentence; at most the first few.
+/// The values of a column for a sentence; at most the first few.
 pub(super) fn named(rows: &[Row], column: &'static str) -> Result<String, StoreError> {
     let names = rows
         .iter()

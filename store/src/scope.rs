@@ -11,8 +11,8 @@ pub(super) fn within(statement: &mut Statement, scope: Scope) {
     within_by(statement, scope, Some(" AND team_id = "));
 }
 
-/// Like [`within`], with `team` (` AND column = `) as the comparison for the team of a row; without it no row
-/// has a team.
+/// Like [`within`], with `team` (` AND column = `) as the comparison for the team of a row; without it, no row has a
+/// team.
 pub(super) fn within_by(statement: &mut Statement, scope: Scope, team: Option<&'static str>) {
     within_organisation(statement, scope);
     match (scope, team) {

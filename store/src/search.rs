@@ -9,8 +9,8 @@ pub(super) fn searchable<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -
     folded(&texts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether a text fits into an index. PostgreSQL limits an index entry to a third of a page for all its
-/// columns together; a dialled number has no limit.
+/// Whether a text fits into an index. PostgreSQL limits an index entry to a third of a page for all its columns
+/// together; the length of a dialled number is unlimited.
 pub(super) fn fits_an_index(text: &str) -> bool {
     text.chars().count() <= INDEXED_CHARS_MAX
 }
@@ -28,8 +28,8 @@ pub(super) fn containing(text: &str) -> String {
     pattern
 }
 
-/// Lower case, each character separately: `str::to_lowercase` folds a sigma by its neighbours, so that the
-/// folded part of a text would not always be a part of the folded text. Both sigmas are one letter.
+/// Lower case, each character separately: `str::to_lowercase` folds a sigma depending on its neighbours, so that the
+/// folded part of a text would not always be a part of the folded text. Both sigmas are folded to one letter.
 pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Closes sessions of rooms that a crash cut off, at the time of their last mark.
+//! Closes sessions of rooms that a crash interrupted, with the time of their last mark as their end.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::sessions::whole;
 use crate::sql::{Connection, Row, Transaction, sql};
 use crate::{Store, StoreError};
 
-/// Which sessions can get no further changes.
+/// Selects sessions that can get no further changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphaned {
-    /// Those of a node that starts again.
+    /// Those of a node that starts.
     Of(NodeId),
-    /// Those of any node without a mark since then.
+    /// Those of any node whose last mark is older than this time.
     Since(Timestamp),
 }
 
@@ -52,7 +52,7 @@ impl Store {
         Ok(rows.len() as u64)
     }
 
-    /// The sessions of a node whose recording was begun and is not known to be complete; a bounded number.
+    /// The sessions of a node whose recording was started and is not marked complete; a bounded number.
     ///
     /// # Errors
     /// When the database fails.
@@ -70,7 +70,7 @@ impl Store {
         rows.iter().map(|row| Ok((parsed(row, "organisation_id")?, parsed(row, "id")?))).collect()
     }
 
-    /// Sessions that are closed by one transaction.
+    /// Sessions that one transaction closes at most.
     pub const SESSION_BATCH: u64 = 200;
 }
 
@@ -106,7 +106,7 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
     }
 }
 
-/// The teams and extensions of the members at the end, whose users see it.
+/// The teams and extensions of the members at the end; their users see the event.
 async fn members(
     connection: &mut Connection,
     session: ConferenceSessionId,
@@ -133,7 +133,7 @@ async fn members(
     Ok(Some(viewers).filter(|viewers| !viewers.is_empty()).map(Arc::new))
 }
 
-/// Everyone in the session leaves at its end, and ringing invites are cancelled.
+/// Marks everyone in the session as leaving at its end, and cancels ringing invites.
 async fn see_off(
     connection: &mut Connection,
     session: ConferenceSessionId,
@@ -156,6 +156,6 @@ async fn see_off(
     Ok(())
 }
 
-/// More than a room changes between two stored rows: the closed row is then newer than anything that was
-/// read.
+/// More than the number of changes of a room between two stored rows: so the closed row is newer than any revision
+/// that was read.
 const REVISIONS_UNSTORED: u64 = 1 << 32;

@@ -55,7 +55,7 @@ impl Store {
         let query = sql("SELECT organisation_id FROM conference_rooms WHERE id = $1").bind(room.to_string());
         let owner = self.one(query, |row| parsed(row, "organisation_id")).await?;
         let owner = owner.ok_or_else(|| Problem::NotFound("there is no such conference room".to_owned()))?;
-        // A room has no team: a user who sees one team can read live which rooms the team's members are in.
+        // A room has no team. A user who sees one team reads live which rooms the team's members are in.
         if !scope.covers(owner, None) {
             return Err(Problem::Forbidden("the conference room is outside the caller's scope".to_owned()));
         }
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Returns the organisation of the sessions of a room, for a caller who sees `scope`. Merged calls have no stored
-    /// room: theirs is that of the first session.
+    /// room: their organisation is that of the first session.
     async fn owner_of_sessions(&self, scope: Scope, room: RoomName) -> Result<OrganisationId, Problem> {
         if let RoomName::Stored(id) = room {
             return self.owner_of_room(scope, id).await;
@@ -115,7 +115,7 @@ impl Store {
             items: "SELECT * FROM conference_sessions WHERE organisation_id = ",
             matching: &|statement| {
                 statement.bind("", organisation.to_string(), "");
-                // Each finds its index.
+                // With this condition, each query uses its index.
                 match room {
                     RoomName::Merged(_) => {
                         statement.bind(" AND room_id IS NULL AND room = ", room.to_string(), "");

@@ -30,7 +30,7 @@ impl Store {
     /// When the database fails; nothing is stored then.
     pub async fn store_sessions(&self, node: NodeId, rows: &Rows) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
-        // A commit that was not confirmed may have succeeded: its events are not written again.
+        // A commit that was not confirmed may have succeeded: its events must not be written again.
         let reported = reported_events(&mut transaction, &rows.sessions).await?;
         for part in parts(&rows.sessions) {
             upsert_sessions(&mut transaction, node, part).await?;
@@ -106,7 +106,7 @@ async fn upsert_sessions(
             whole(session.revision).into(),
         ]
     }));
-    // `ended_at_us` is kept: a session that another node has closed is over.
+    // `ended_at_us` is not updated: a session that another node has closed stays closed.
     statement.push(
         " ON CONFLICT (id) DO UPDATE SET
          ended_at_us = COALESCE(conference_sessions.ended_at_us, excluded.ended_at_us),
@@ -141,7 +141,7 @@ async fn upsert_people(connection: &mut Connection, people: &[PersonRow]) -> Res
             whole(row.talked_ms).into(),
         ]
     }));
-    // A phone that takes its old seat keeps its row; the row then shows the later call.
+    // A phone that returns to its former seat keeps its row; the row then shows the later call.
     statement.push(
         " ON CONFLICT (session_id, member) DO UPDATE SET left_at_us = excluded.left_at_us,
          talked_ms = excluded.talked_ms, role = excluded.role, call_uuid = excluded.call_uuid, leg = excluded.leg",
@@ -190,7 +190,7 @@ async fn complete(connection: &mut Connection, recording: &RecordingRow) -> Resu
     Ok(())
 }
 
-/// Writes the events of recordings that can be played from now on, once each: those of finished sessions.
+/// Writes the events of recordings that have become playable, once each: those of finished sessions.
 async fn announce_recordings(transaction: &mut Transaction, rows: &Rows) -> Result<(), StoreError> {
     let over = rows.sessions.iter().filter(|session| session.ended_at.is_some() && session.is_recorded);
     let complete = rows.recordings.iter().map(|recording| (recording.organisation_id, recording.session));

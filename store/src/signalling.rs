@@ -1,4 +1,4 @@
-//! The SIP messages of calls: stored once, found by their call, deleted after their days.
+//! The SIP messages of calls: stored once, found by their call, deleted after their retention time.
 
 use sidetone_model::ids::{CallId, NodeId, OrganisationId};
 use sidetone_model::signalling::CallSignalling;
@@ -13,7 +13,7 @@ use crate::{Store, StoreError};
 type Row<'r> = (CallId, OrganisationId, Timestamp, &'r CallSignalling);
 
 impl Store {
-    /// Stores the SIP messages of ended calls of a node, to be kept for `days`; a call that has a row keeps it.
+    /// Stores the SIP messages of ended calls of a node for `days`; an existing row of a call is not changed.
     ///
     /// # Errors
     /// When the database fails.
@@ -75,7 +75,7 @@ impl Store {
         serde_json::from_str(&body).map(Some).map_err(|_| StoreError::Corrupt { column: "packed" })
     }
 
-    /// Deletes the messages of calls whose days are over, a bounded number; returns of how many calls.
+    /// Deletes the messages of calls whose retention time is over, a bounded number; returns the number of calls.
     ///
     /// # Errors
     /// When the database fails.

@@ -15,7 +15,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Like [`Store::one`], as of this transaction.
+    /// Like [`Store::one`], within this transaction.
     pub(super) async fn one<T>(
         &mut self,
         query: Query,

@@ -1,9 +1,9 @@
 //! One statement text for both databases.
 //!
-//! There are two concrete pools instead of a driver limited to what both have in common: the kind of database
-//! is fixed when it is opened, and a statement means the same in both. Values are 64-bit integers, texts and
-//! packed bytes, like the columns: ids, enum values and decimals are texts; timestamps, counts, money and booleans are
-//! integers.
+//! There are two concrete pools instead of a driver limited to the features that both have in common: the kind of
+//! database is fixed when it is opened, and a statement means the same in both. Values are 64-bit integers, texts and
+//! packed bytes, like the columns: ids, enum values and decimals are texts; timestamps, counts, money and booleans
+//! are integers.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

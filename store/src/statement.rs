@@ -1,12 +1,12 @@
-//! A statement assembled from literals, for lists with freely combined filters and for many rows at once.
+//! A statement assembled from literals, for lists with freely combined filters and for many rows together.
 //!
 //! Only literals of this program become SQL; values from clients are always bound.
 
 use crate::sql::{Query, Value};
 
-/// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share. A parameter is a `?`, which
-/// no literal contains: SQLite looks named ones up one after the other, in a list of all of them. [`Query`] numbers
-/// them for PostgreSQL.
+/// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share. A parameter is a `?`, which no
+/// literal contains: SQLite looks up each named parameter in a list of all of them. [`Query`] numbers the parameters
+/// for PostgreSQL.
 #[derive(Debug)]
 pub(super) struct Statement {
     text: String,
@@ -65,7 +65,7 @@ impl Statement {
     }
 }
 
-/// Splits the rows into parts for one statement each. Their lengths are powers of two, so that there are few
+/// Splits the rows into parts for one statement each. Part lengths are powers of two, so that there are few statement
 /// texts and the database keeps them prepared.
 pub(super) fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
@@ -76,7 +76,7 @@ pub(super) fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Rows of one statement: a power of two; with twenty columns far below SQLite's limit of parameters.
+/// Rows of one statement: a power of two; with twenty columns far below SQLite's parameter limit.
 const PART_LEN_MAX: usize = 64;
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ impl WriteTransaction {
     }
 }
 
-/// A new team.
+/// Builds a new team.
 fn made(organisation: OrganisationId, name: &str, now: Timestamp) -> Team {
     let id = TeamId(Uuid::new_v4());
     Team { id, organisation_id: organisation, name: name.to_owned(), created_at: now, updated_at: now }

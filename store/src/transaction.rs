@@ -1,8 +1,8 @@
-//! Transactions, and units of work: what several functions of the store write for one request becomes visible at once.
+//! Transactions, and units of work: the writes of several store functions for one request become visible together.
 //!
-//! Within [`within`] a commit keeps the transaction open, the next transaction continues it, and reads see
-//! what was written. The starter of the unit commits it together with its own row, or drops it. The functions
-//! that write do not depend on it.
+//! Within [`within`], a commit keeps the transaction open, the next transaction continues it, and reads see the
+//! changes. The code that started the unit commits it together with its own row, or drops it. The functions that
+//! write are independent of this.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) struct Transaction {
     events: u64,
     /// Those of them that have positions.
     placed: Vec<StreamedEvent>,
-    /// What it changes that is followed.
+    /// The kinds of followed data that it changes.
     changes: BTreeSet<Changed>,
     committed: Hooks,
 }
@@ -70,7 +70,7 @@ impl Transaction {
         if writes {
             bell.wrote();
         }
-        // The connection is still taken: on SQLite no other transaction is committed in between.
+        // The connection is still held: on SQLite no other transaction is committed in between.
         bell.ring(events, placed);
         changes.into_iter().for_each(|what| bell.changed(what));
         for hook in committed.0 {
@@ -84,12 +84,12 @@ impl Transaction {
         self.committed.0.push(hook);
     }
 
-    /// The commit wakes those who follow this.
+    /// Makes the commit wake the listeners that follow this kind of data.
     pub(super) fn changes(&mut self, what: Changed) {
         self.changes.insert(what);
     }
 
-    /// Counts written events: the commit wakes their readers, and passes on `placed`, those with positions.
+    /// Counts written events: the commit wakes their readers, and passes on `placed`, the events that have positions.
     pub(super) fn wrote_events(&mut self, count: usize, placed: Vec<StreamedEvent>) {
         self.events += count as u64;
         self.placed.extend(placed);
@@ -119,7 +119,7 @@ tokio::task_local! {
     static UNIT: Arc<Mutex<Unit>>;
 }
 
-/// What a unit of work has written so far.
+/// The changes that a unit of work has made so far.
 #[derive(Debug, Default)]
 pub(super) struct Unit {
     transaction: Option<Transaction>,
@@ -134,7 +134,7 @@ pub(super) async fn within<T>(work: impl Future<Output = T>) -> (T, Unit) {
     (result, unit)
 }
 
-/// Whether there is a unit of work.
+/// Whether the caller is within a unit of work.
 pub(super) fn is_within() -> bool {
     UNIT.try_with(|_| ()).is_ok()
 }
@@ -173,14 +173,14 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(transaction) = self.0.take() {
-            // Outside of a unit there was no transaction to take.
+            // Outside of a unit, there was no transaction to take.
             let _ = keep(transaction);
         }
     }
 }
 
 impl Unit {
-    /// Returns the transaction with everything that was written, if any.
+    /// Returns the transaction with all changes, if there are any.
     ///
     /// # Errors
     /// [`Undone`] when a part of it was rolled back, and therefore all of it.

@@ -37,7 +37,7 @@ impl Store {
         let mut transaction = self.readers().begin_read().await?;
         let searched = self.search_calls(scope, filter, &mut transaction).await?;
         let reading = Reading { calls: searched.calls(), ..Reading::whole(scope, filter) };
-        // A call within a team has a leg of another team's extension where it was called by one.
+        // A call within a team may have a leg of another team's extension: the caller's.
         let team = team_of_legs(scope, by);
         for row in counts(&reading, by, (false, team), &mut transaction).await? {
             for (value, leg, verdict, legs) in legs(&row)? {
@@ -47,8 +47,8 @@ impl Store {
         Ok(groups.into_vec())
     }
 
-    /// The same groups, from the hours that were counted before and those that have changed since; `None` when they are
-    /// to be counted in the records.
+    /// The same groups, from the hours that are already counted and the hours that have changed since. `None` if the
+    /// records must be counted.
     async fn verdicts_of_hours(
         &self,
         question: Question,
@@ -59,10 +59,10 @@ impl Store {
             return Ok(None);
         };
         // Locked before the transaction begins: a request that waits holds no connection, and then reads the newest
-        // records. A request that has waited for too long counts without what is kept.
+        // records. A request that waits too long counts the records directly.
         let answer = self.verdict_hours().answer(question);
         let Ok(mut kept) = timeout(KEPT_TIME, answer.lock()).await else { return Ok(None) };
-        // An earlier request may have ended before it trimmed what it put.
+        // An earlier request may have been cancelled before it trimmed the data that it added.
         kept.trim();
         let mut transaction = self.readers().begin_read().await?;
         let newest = newest_hour(organisation, &mut transaction).await?.unwrap_or(first);
@@ -73,9 +73,9 @@ impl Store {
         let now = records_by_hour(organisation, first, &mut transaction).await?;
         drop(transaction);
         for range in kept.stale(&now) {
-            // Each range has a connection for a short time and stays counted, so that a week of many records neither keeps
-            // other requests waiting nor begins again when this one is given up. Records that came meanwhile are in the
-            // counts and not in `now`: their hours are counted again the next time.
+            // Each range holds a connection for a short time and stays counted. So a week of many records does not
+            // keep other requests waiting, and does not begin again when this request is cancelled. Records that were
+            // stored in the meantime are in the counts and not in `now`: their hours are counted again the next time.
             let mut transaction = self.readers().begin_read().await?;
             let part =
                 between(filter, range.start.saturating_mul(HOUR_US), range.end.saturating_mul(HOUR_US));
@@ -117,7 +117,7 @@ impl Store {
     }
 }
 
-/// The last hour with a record, of an organisation or of all.
+/// The last hour with a record, of one organisation or of all.
 async fn newest_hour(
     organisation: Option<OrganisationId>,
     on: &mut Connection,
@@ -128,7 +128,7 @@ async fn newest_hour(
     Ok(statement.query().fetch_one(on).await?.try_get("newest")?)
 }
 
-/// How many records there are in each hour from `first` on, of an organisation or of all.
+/// How many records there are in each hour from `first` on, of one organisation or of all.
 async fn records_by_hour(
     organisation: Option<OrganisationId>,
     first: i64,
@@ -142,18 +142,18 @@ async fn records_by_hour(
     rows.iter().map(|row| Ok((number(row, "period")?, number(row, "records")?))).collect()
 }
 
-/// The filter for the records that started from the first time on and before the second, in microseconds.
+/// The filter for the records that started at or after the first time and before the second, in microseconds.
 fn between(filter: &CdrFilter, from_us: i64, to_us: i64) -> CdrFilter {
     let (from, to) = (Timestamp::from_micros(from_us), Timestamp::from_micros(to_us));
     CdrFilter { from: Some(from), to: Some(to), ..filter.clone() }
 }
 
-/// Whether counts of User-Agents may have been left out.
+/// Whether the limit may have cut off counts of User-Agents.
 fn is_cut(by: CountBy, rows: usize) -> bool {
     by == CountBy::UserAgent && rows as u64 >= USER_AGENT_COUNTS_MAX.unsigned_abs()
 }
 
-/// The team to whose extensions the legs are limited.
+/// The team whose extensions' legs are counted.
 fn team_of_legs(scope: Scope, by: CountBy) -> Option<TeamId> {
     match (by, scope) {
         (CountBy::Extension, Scope::Team { team, .. }) => team,
@@ -174,8 +174,8 @@ async fn extensions_of(
     rows.iter().map(|row| Ok(row.try_get("id")?)).collect()
 }
 
-/// The records counted by groups and verdicts, and by the hour in which they started; with a team, only the legs of its
-/// extensions.
+/// The records, counted by groups and verdicts and by the hour in which they started; with a team, only the legs of
+/// its extensions.
 async fn counts(
     reading: &Reading<'_>,
     by: CountBy,
@@ -187,19 +187,19 @@ async fn counts(
     value(&mut statement, caller, team);
     statement.push(" AS value_a, ");
     value(&mut statement, callee, team);
-    // Both legs at once, so that each record is read once.
+    // Both legs in one statement, so that each record is read once.
     statement.push(" AS value_b, media_verdict, media_verdict_b, COUNT(*) AS calls");
     statement.push(if by_hour { ", started_at_us / 3600000000 AS hour FROM cdrs" } else { " FROM cdrs" });
     matching(&mut statement, reading);
     statement.push(if by_hour { " GROUP BY 1, 2, 3, 4, 6" } else { " GROUP BY 1, 2, 3, 4" });
     if by == CountBy::UserAgent {
-        // The other party chooses this text, as many different ones as it likes.
+        // The remote party chooses this text and can send any number of different ones.
         statement.bind(" ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT ", USER_AGENT_COUNTS_MAX, "");
     }
     Ok(statement.query().fetch_all(on).await?)
 }
 
-/// Adds the expression of a group; with a team, only of its extensions.
+/// Adds the expression of a group; with a team, only for its extensions.
 fn value(statement: &mut Statement, expression: &'static str, team: Option<TeamId>) {
     let Some(team) = team else { return statement.push(expression) };
     statement.push("CASE WHEN ");
@@ -231,7 +231,7 @@ fn values(by: CountBy) -> (&'static str, &'static str) {
     }
 }
 
-/// The legs of the calls of a row, as far as they were judged and belong to a group: value, leg, verdict, number.
+/// The legs of the calls in a row that were judged and belong to a group: value, leg, verdict, number.
 fn legs(row: &Row) -> Result<impl Iterator<Item = (&str, LegSide, MediaVerdict, u64)>, StoreError> {
     let calls = number(row, "calls")?;
     let side = |leg, of, verdict| -> Result<_, StoreError> {
@@ -274,7 +274,7 @@ impl Groups {
     }
 }
 
-/// The value of a group as the model has it: of an hour or day, the instant with which it begins.
+/// The value of a group in the model's form: for an hour or a day, the time at which it begins.
 fn named(by: CountBy, value: &str) -> String {
     let begins = |length_us: i64| {
         let number = value.parse::<i64>().unwrap_or_default();
@@ -287,7 +287,8 @@ fn named(by: CountBy, value: &str) -> String {
     }
 }
 
-/// Counts of User-Agents that are read: the largest. Each is the calls of one text and verdict on both sides.
+/// The number of User-Agent counts that are read, the largest first. Each counts the calls of one text and verdict on
+/// both sides.
 const USER_AGENT_COUNTS_MAX: i64 = 20_000;
 /// How long a request waits for another one with the same question.
 const KEPT_TIME: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
-//! Verdicts of whole hours, kept in memory: the panel requests the last 24 hours and the last 7 days again and
+//! Verdicts of complete hours, kept in memory: the panel requests the last 24 hours and the last 7 days again and
 //! again, and only the newest hours change.
 //!
-//! An hour is kept with the number of its records. `cdr_counts` has the current number, with the records of all
-//! nodes; an hour whose number differs is counted again. The columns that are counted here never change in a stored
-//! record, and no record is removed.
+//! An hour is kept with the number of its records. `cdr_counts` has the current number, including the records of all
+//! nodes; an hour with a different number is counted again. The columns that are counted here never change in a
+//! stored record, and no record is removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -19,15 +19,15 @@ use sidetone_model::verdict_counts::CountBy;
 
 /// The counts of each question; clones share them.
 ///
-/// *Bounds*: [`QUESTIONS_MAX`] in all, [`OWN_QUESTIONS_MAX`] of one organisation; of each [`COUNTS_MAX`] counts; of all
-/// together [`BYTES_MAX`], besides what is counted at the moment.
+/// *Bounds*: [`QUESTIONS_MAX`] questions in total, [`OWN_QUESTIONS_MAX`] per organisation; [`COUNTS_MAX`] counts per
+/// question; [`BYTES_MAX`] in total, besides the questions that are being counted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VerdictHours(Arc<Mutex<Vec<(Question, Answer)>>>);
 
-/// The counts of one question; locked while they are brought up to date.
+/// The counts of one question; locked while they are updated.
 pub(super) type Answer = Arc<tokio::sync::Mutex<Kept>>;
 
-/// The scope of the caller, and what is counted for it.
+/// The scope of the caller, and the filter and grouping that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
     scope: Scope,
@@ -40,14 +40,14 @@ pub(super) struct Question {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     hours: BTreeMap<i64, Hour>,
-    /// The values of groups, each at its number.
+    /// The values of groups; each one's number is its index.
     values: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32>,
 }
 
 #[derive(Debug, Default)]
 struct Hour {
-    /// All records of the organisation in it, judged or not.
+    /// All records of the organisation in this hour, with a verdict or not.
     records: u64,
     counts: Vec<Count>,
 }
@@ -60,7 +60,7 @@ struct Count {
     legs: u32,
 }
 
-/// The legs with a verdict that a group has in one hour.
+/// The number of legs with one verdict that a group has in one hour.
 pub(super) struct Counted<'a> {
     pub(super) hour: i64,
     pub(super) value: &'a str,
@@ -70,8 +70,8 @@ pub(super) struct Counted<'a> {
 }
 
 impl Question {
-    /// The question, and the first whole hour; `None` when its counts are not kept: the filter has no beginning, or
-    /// conditions besides it, an organisation and a team.
+    /// The question, and the first complete hour. `None` when its counts are not kept: the filter has no start time,
+    /// or conditions other than time, organisation and team.
     pub(super) fn of(scope: Scope, filter: &CdrFilter, by: CountBy) -> Option<(Self, i64)> {
         let CdrFilter { from, organisation_id, team_id, .. } = *filter;
         let plain = CdrFilter { from, organisation_id, team_id, ..CdrFilter::default() };
@@ -90,7 +90,7 @@ impl Question {
 }
 
 impl VerdictHours {
-    /// The counts of the question; empty when it is new.
+    /// The counts of the question; empty for a new question.
     pub(super) fn answer(&self, question: Question) -> Answer {
         let mut answers = self.0.lock();
         let known = answers.iter().position(|(known, _)| *known == question);
@@ -109,7 +109,7 @@ impl VerdictHours {
         if let Some(oldest) = oldest {
             answers.remove(oldest);
         }
-        // One that is in use is seen the next time.
+        // The size of an answer that is in use is counted the next time.
         let bytes = |answer: &Answer| answer.try_lock().map_or(0, |kept| kept.bytes());
         let mut total: usize = answers.iter().map(|(_, kept)| bytes(kept)).sum();
         total += bytes(&answer);
@@ -122,8 +122,8 @@ impl VerdictHours {
 }
 
 impl Kept {
-    /// The hours to count, as ranges: those whose number of records is not the one of `now`. A range of more than one hour
-    /// has at most [`RANGE_RECORDS_MAX`] records.
+    /// The hours to count, as ranges: those whose number of records differs from the one in `now`. A range of more
+    /// than one hour has at most [`RANGE_RECORDS_MAX`] records.
     pub(super) fn stale(&self, now: &BTreeMap<i64, u64>) -> Vec<Range<i64>> {
         let mut ranges: Vec<(Range<i64>, u64)> = Vec::new();
         for (hour, records) in now {
@@ -141,7 +141,7 @@ impl Kept {
         ranges.into_iter().map(|(range, _)| range).collect()
     }
 
-    /// Replaces the hours of `range` by what was counted in them; `now` has their records.
+    /// Replaces the hours of `range` by the new counts; `now` has their numbers of records.
     pub(super) fn put<'a>(
         &mut self,
         range: &Range<i64>,
@@ -160,9 +160,9 @@ impl Kept {
         }
     }
 
-    /// Gives each value and its legs in the hours from `first` on.
+    /// Passes each value and its legs in the hours from `first` on to `give`.
     pub(super) fn each(&self, first: i64, mut give: impl FnMut(&str, LegSide, MediaVerdict, u64)) {
-        // A table, because a week of an organisation with many networks has some hundred thousand counts.
+        // A table, because a week of an organisation with many networks has several hundred thousand counts.
         let mut sums = vec![0_u64; self.values.len() * SUMS_OF_VALUE];
         for count in self.hours.range(first..).flat_map(|(_, hour)| &hour.counts) {
             let place = count.value as usize * SUMS_OF_VALUE + place_of_sum(count.leg, count.verdict);
@@ -182,11 +182,11 @@ impl Kept {
         }
     }
 
-    /// Drops hours more than [`HOURS_MAX`] before the newest, and everything when there is too much.
+    /// Drops hours more than [`HOURS_MAX`] before the newest, and everything if the limits are exceeded.
     pub(super) fn trim(&mut self) {
         let newest = self.hours.last_key_value().map_or(0, |(hour, _)| *hour);
         self.hours = self.hours.split_off(&newest.saturating_sub(HOURS_MAX));
-        // Values of hours that were forgotten are still there.
+        // Values of dropped hours are still stored.
         if self.counts() > COUNTS_MAX || self.values.len() > VALUES_MAX {
             *self = Self::default();
         }
@@ -196,7 +196,7 @@ impl Kept {
         self.hours.values().map(|hour| hour.counts.len()).sum()
     }
 
-    /// What it takes of the memory, about.
+    /// The approximate memory that it takes.
     fn bytes(&self) -> usize {
         self.counts() * size_of::<Count>() + self.values.len() * VALUE_BYTES
     }
@@ -213,7 +213,7 @@ impl Kept {
     }
 }
 
-/// Where the sum of a leg and a verdict is among those of a value.
+/// The index of the sum of a leg and a verdict among the sums of a value.
 fn place_of_sum(leg: LegSide, verdict: MediaVerdict) -> usize {
     leg as usize * MediaVerdict::ALL.len() + verdict as usize
 }
@@ -223,16 +223,17 @@ const SUMS_OF_VALUE: usize = LegSide::ALL.len() * MediaVerdict::ALL.len();
 pub(super) const HOUR_US: i64 = 3_600_000_000;
 /// Hours that are kept: 8 days.
 pub(super) const HOURS_MAX: i64 = 8 * 24;
-/// Counts of one question; with more nothing is kept. 8 days of 2,500 networks that all have calls in each hour.
+/// Counts of one question; with more, nothing is kept. Sufficient for 8 days of 2,500 networks that all have calls in
+/// each hour.
 const COUNTS_MAX: usize = 500_000;
 const VALUES_MAX: usize = 50_000;
-/// A value, a network or a User-Agent, with its places in the list and the table.
+/// The memory of a value (a network or a User-Agent), with its entries in the list and the table.
 const VALUE_BYTES: usize = 120;
 const BYTES_MAX: usize = 48 << 20;
 const QUESTIONS_MAX: usize = 40;
-/// Questions of one organisation: those of its page, and of some teams.
+/// Questions of one organisation: those of its page, and of a few teams.
 const OWN_QUESTIONS_MAX: usize = 15;
-/// So many records are counted within some tenths of a second.
+/// This many records are counted within some tenths of a second.
 const RANGE_RECORDS_MAX: u64 = 20_000;
 
 #[cfg(test)]
@@ -272,7 +273,7 @@ mod tests {
         sums
     }
 
-    /// The beginnings and ends of the ranges to count.
+    /// The first and end hours of the ranges to count.
     fn stale(kept: &Kept, records: &[(i64, u64)]) -> Vec<(i64, i64)> {
         kept.stale(&now(records)).into_iter().map(|range| (range.start, range.end)).collect()
     }
@@ -287,7 +288,7 @@ mod tests {
         assert!(stale(&kept, &records).is_empty(), "an hour without judged legs is known too");
         assert_eq!(sums(&kept, 10), [("a".to_owned(), 6), ("b".to_owned(), 1)].into());
         assert_eq!(sums(&kept, 11), [("a".to_owned(), 2), ("b".to_owned(), 1)].into());
-        // A call that had begun in the hour 11 ended.
+        // A call that started in hour 11 ended.
         let records = [(10, 5), (11, 8), (13, 1)];
         assert_eq!(stale(&kept, &records), [(11, 12)]);
         put(&mut kept, 11..12, &records, &[(11, "b", 2)]);
@@ -316,7 +317,7 @@ mod tests {
             |number| answers.0.lock().iter().any(|(known, _)| *known == question(number, CountBy::Network));
         assert!(!kept_for(0) && kept_for(18) && kept_for(19));
         let bytes: usize = answers.0.lock().iter().map(|(_, kept)| kept.try_lock().unwrap().bytes()).sum();
-        // The last one was put after its place was found.
+        // The last answer was filled after the sizes were checked.
         assert!(bytes <= BYTES_MAX + BYTES_MAX / 4, "{bytes}");
     }
 

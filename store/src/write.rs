@@ -1,4 +1,4 @@
-//! A writing transaction on the directory.
+//! A write transaction on the directory.
 
 use crate::bell::Changed;
 use crate::error::StoreError;
@@ -28,10 +28,10 @@ impl WriteTransaction {
         Self { transaction, changed: false, rates_changed: false }
     }
 
-    /// Commits; running engines notice by the directory's revision.
+    /// Commits; running engines detect the change by the directory's revision.
     ///
     /// # Errors
-    /// When the database fails; nothing has changed then.
+    /// When the database fails; nothing was changed then.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if self.changed {
             sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 1")

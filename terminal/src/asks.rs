@@ -1,4 +1,4 @@
-//! The questions of the live view to the HTTP API.
+//! The requests of the live view to the HTTP API.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use crate::json::raw;
 
-/// A request: `GET /api/v1` and the path. A new one replaces an unanswered one.
+/// A request: `GET /api/v1` and the path. A new request replaces an unanswered one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// Its number, which the answer repeats.
+    /// Its number, which identifies its response.
     pub number: u64,
     /// The path below `/api/v1`, with its query.
     pub path: String,
 }
 
-/// Why there is no answer.
+/// Why there is no usable response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The status of the answer; `None` when the server was not reached.
+    /// The status of the response; `None` when the server was not reached.
     pub status: Option<u16>,
-    /// What is wrong, in words.
+    /// A description of the failure.
     pub reason: String,
-    /// How long the server wants to be left alone.
+    /// The time that the server asks the client to wait (`Retry-After`).
     pub retry_after: Option<Duration>,
 }
 
@@ -32,7 +32,7 @@ impl Failure {
         Failure { reason: reason.into(), ..Failure::default() }
     }
 
-    /// The server's answer with an error's status: its message, or the status alone.
+    /// The failure for a response with an error status: its message, or the status alone.
     pub fn of(status: u16, body: &Value, retry_after: Option<Duration>) -> Self {
         let message = body.get("error").map_or("", |error| raw(error, "message"));
         let reason =
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-/// A view of live things.
+/// A view of live data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum View {
     #[default]
@@ -54,13 +54,13 @@ pub(crate) enum View {
 impl View {
     pub(crate) const ALL: [View; 4] = [View::Calls, View::Registrations, View::Rooms, View::Trunks];
 
-    /// The view with that many after this one, around the end.
+    /// The view `count` places after this one; after the last, the first follows.
     pub(crate) fn after(self, count: usize) -> View {
         let all = Self::ALL;
         all.get((self.place() + count) % all.len()).copied().unwrap_or_default()
     }
 
-    /// Its place among all.
+    /// Its index among all views.
     pub(crate) fn place(self) -> usize {
         match self {
             View::Calls => 0,
@@ -89,20 +89,20 @@ impl View {
     }
 }
 
-/// Whether a call is over.
+/// Whether a call has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Over(pub(crate) bool);
 
-/// A question.
+/// A request for one kind of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// A page of a view, by its cursor; empty for the first one.
     List(View, String),
     /// The figures of a live call, with its timeline or without.
     Quality(String, bool),
-    /// The final figures of a call that is over.
+    /// The final figures of a call that has ended.
     Record(String),
-    /// The SIP messages of a call, which is live or over.
+    /// The SIP messages of a live or ended call.
     Signalling(String, Over),
     /// The state of a trunk.
     TrunkStatus(String),
@@ -124,7 +124,7 @@ impl Ask {
     }
 }
 
-/// A text of an answer as a part of a URL (RFC 3986 §2.1).
+/// A text of a response, percent-encoded as a part of a URL (RFC 3986 §2.1).
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -137,7 +137,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Items of a page, the most that the API gives.
+/// Items per page; the API's maximum.
 const PAGE_ITEMS: u32 = 500;
 
 #[cfg(test)]

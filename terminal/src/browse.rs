@@ -7,16 +7,16 @@ use crate::list::{List, Row};
 use crate::screen::{Body, Column, Line, Screen, Tone, Width};
 use crate::top::scrolled;
 
-/// What the browser wants.
+/// A request of the browser to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrowseOutput {
-    /// The page of the row with this id, by [`Browse::show`].
+    /// Provide the page of the row with this id through [`Browse::show`].
     Open(String),
-    /// The user wants to leave.
+    /// The user quits.
     Quit,
 }
 
-/// The browser. A machine without I/O: rows once, then keys.
+/// The browser: a state machine without I/O. It gets the rows once, then keys.
 #[derive(Debug)]
 pub struct Browse {
     title: String,
@@ -39,7 +39,7 @@ impl Browse {
         Column::text("Codec", Width::Share(1)),
     ];
 
-    /// A browser of these rows, whose cells are those of [`Browse::COLUMNS`]; the worst is shown first. `note` stands
+    /// A browser of these rows, whose cells match [`Browse::COLUMNS`]; the worst is shown first. `note` is shown
     /// above the rows.
     pub fn new(title: &str, note: (Tone, String), rows: Vec<Row>) -> Self {
         let mut list = List::default();
@@ -47,7 +47,7 @@ impl Browse {
         Browse { title: clean(title), note, list, page: None }
     }
 
-    /// Takes a key; returns what it leads to.
+    /// Handles a key; returns the resulting request, if any.
     pub fn handle_key(&mut self, key: Key) -> Option<BrowseOutput> {
         if key == Key::Interrupt {
             return Some(BrowseOutput::Quit);
@@ -76,7 +76,7 @@ impl Browse {
         self.page = Some((call_page(facts), 0));
     }
 
-    /// Returns what the terminal shows now.
+    /// Returns the current screen.
     pub fn screen(&self) -> Screen {
         let footer = match (&self.page, self.list.is_typing(), self.list.filter()) {
             (Some(_), ..) => "Esc back  arrows scroll  q quit".to_owned(),

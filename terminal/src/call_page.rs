@@ -1,5 +1,5 @@
-//! The page of one call: the sentences of both directions, the figures side by side, its losses over time, and its
-//! SIP messages.
+//! The page of one call: the verdict sentences of both directions, the figures side by side, the losses over time,
+//! and the SIP messages.
 
 use serde_json::Value;
 
@@ -8,18 +8,18 @@ use crate::json::{dash, figure, flag, list, number, or_dash, raw, text, verdict_
 use crate::ladder::{LadderMessage, ladder_lines};
 use crate::screen::{Line, Tone};
 
-/// What a page shows of a call.
+/// The data that the page of a call shows.
 #[derive(Clone, Debug, Default)]
 pub struct CallFacts {
     /// `1001 -> 1002, answered, 0:42`.
     pub heading: String,
-    /// The quality of both legs, as the API and `analyze --format json` write it; null when there is none.
+    /// The quality of both legs, in the form of the API and `analyze --format json`; null without media.
     pub quality: Value,
     /// The messages, the earliest first.
     pub ladder: Vec<LadderMessage>,
-    /// Why there are no messages, for a call without any.
+    /// The reason shown for a call without messages.
     pub no_ladder: String,
-    /// Whether the legs are streams that no signalling announced, so that it is not known who called.
+    /// Whether the legs are streams without signalling, so that the calling side is unknown.
     pub is_unannounced: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn call_page(facts: &CallFacts) -> Vec<Line> {
     lines
 }
 
-/// The verdict on one direction, its sentence, and who should act.
+/// The verdict on one direction, its sentence, and who should act on it.
 fn side(title: &str, of: &Value) -> Vec<Line> {
     let verdict = raw(of, "media_verdict");
     let label = if verdict.is_empty() { "not judged".to_owned() } else { words(verdict) };
@@ -70,8 +70,8 @@ fn side(title: &str, of: &Value) -> Vec<Line> {
     lines
 }
 
-/// A sentence in lines of a page, indented by two cells, each word made harmless: a sentence with its remarks is longer
-/// than one text of [`clean()`].
+/// A sentence in lines of a page, indented by two cells, with each word passed through [`clean()`]: a sentence with
+/// its remarks is longer than that function's limit for one text.
 fn folded(sentence: &str) -> Vec<String> {
     let mut lines = vec![String::from(" ")];
     for word in sentence.split(' ').take(WORDS_MAX) {
@@ -89,7 +89,7 @@ fn folded(sentence: &str) -> Vec<String> {
     lines
 }
 
-/// A figure: its label, its unit, its digits behind the point, and where it stands in a leg.
+/// A figure: its label, its unit, its decimal places, and its path in a leg.
 type Figure = (&'static str, &'static str, usize, &'static [&'static str]);
 
 const FIGURES: [Figure; 17] = [
@@ -112,7 +112,7 @@ const FIGURES: [Figure; 17] = [
     ("Rejected packets of others", "", 0, &["inbound", "rejected_source"]),
 ];
 
-/// The figures of the legs side by side; a figure that no leg has is left out.
+/// The figures of the legs side by side; a figure that no leg has is omitted.
 fn figures(legs: &[Value], is_unannounced: bool) -> Vec<Line> {
     if legs.is_empty() {
         return Vec::new();
@@ -146,8 +146,8 @@ fn clipped(name: &str) -> String {
     name.chars().take(26).collect()
 }
 
-/// The lost and late packets of the last minutes, a bar for each step of the timeline; `_` is without fault, and a blank
-/// is a time in which no audio was expected.
+/// The lost and late packets of the last minutes, one bar for each step of the timeline. `_` is a step without
+/// losses, and a blank a step in which no audio was expected.
 fn losses(leg: &Value, is_unannounced: bool) -> Option<Line> {
     let timeline = leg.get("inbound")?.get("timeline")?;
     let names: Vec<&str> = list(timeline, "columns").iter().filter_map(Value::as_str).collect();
@@ -188,7 +188,7 @@ fn bar(bad: f64, all: f64) -> char {
     }
 }
 
-/// The figures of a live call in its row: the worse verdict, the lower MOS, the higher loss and jitter.
+/// The figures that the row of a live call shows: the worse verdict, the lower MOS, the higher loss and jitter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) verdict: String,
@@ -224,7 +224,7 @@ impl Summary {
     }
 }
 
-/// The states of a live call that differ from the usual: on hold, parked, recorded.
+/// The unusual states of a live call: on hold, parked, recorded.
 pub(crate) fn states(call: &Value) -> String {
     let mut states = vec![words(raw(call, "state"))];
     if !raw(call, "held_by").is_empty() {
@@ -239,11 +239,11 @@ pub(crate) fn states(call: &Value) -> String {
     states.join(", ")
 }
 
-/// Words of a sentence with its remarks.
+/// Maximum number of words of a sentence with its remarks.
 const WORDS_MAX: usize = 400;
-/// Cells of a line of a sentence.
+/// Width of a line of a sentence, in cells.
 const FOLD_WIDTH: usize = 96;
-/// Legs with a column.
+/// Maximum number of legs with a column.
 const LEGS_MAX: usize = 4;
-/// Steps of the timeline that are shown.
+/// Maximum number of timeline steps that are shown.
 const BARS_MAX: usize = 60;

@@ -54,5 +54,5 @@ fn row(id: String, call: &Value, summary: &Summary, wall: Timestamp) -> Row {
     Row { id, badness: Badness { class, rank }, tone: verdict_tone(&summary.verdict), cells }
 }
 
-/// Behind every call that is up.
+/// After every call that is up.
 const CLASS_RINGING: u8 = 4;

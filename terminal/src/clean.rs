@@ -1,7 +1,7 @@
-//! Texts of others, made harmless for a terminal.
+//! Makes text from outside this program safe for a terminal.
 
-/// Returns the beginning of a text without anything that a terminal interprets: control characters (C0, C1, DEL), line
-/// separators and marks that change the direction of writing become a dot each. At most 300 characters.
+/// Returns the beginning of a text without characters that a terminal interprets: control characters (C0, C1, DEL),
+/// line separators and marks that change the text direction are each replaced by a dot. At most 300 characters.
 pub fn clean(text: &str) -> String {
     text.chars().take(TEXT_LEN_MAX).map(|letter| if is_harmless(letter) { letter } else { '·' }).collect()
 }
@@ -14,7 +14,7 @@ fn is_harmless(letter: char) -> bool {
     !letter.is_control() && !is_mark
 }
 
-/// Characters of one text.
+/// Maximum characters of one text.
 const TEXT_LEN_MAX: usize = 300;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Puts a screen on a terminal.
+//! Draws a screen on a terminal.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
 use crate::screen::{Body, Column, Line, ListBody, Screen, Tone, Width};
 
-/// Draws a screen over the whole frame. Without colours, tones are bold, dim or underlined letters.
+/// Draws a screen over the complete frame. Without colours, tones are shown as bold, dim or underlined text.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, colour: bool) {
     let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
     let [head, status, body, foot] = Layout::vertical(rows).areas(frame.area());

@@ -1,4 +1,4 @@
-//! Values of the API as texts. A value of an unexpected kind is shown as absent.
+//! API values as texts. A value of an unexpected type is shown as absent.
 
 use serde_json::Value;
 use sidetone_model::time::Timestamp;
@@ -6,12 +6,12 @@ use sidetone_model::time::Timestamp;
 use crate::clean::clean;
 use crate::screen::Tone;
 
-/// A text, made harmless; empty when there is none.
+/// A text, made safe for a terminal; empty if it is absent.
 pub(crate) fn text(value: &Value, key: &str) -> String {
     clean(raw(value, key))
 }
 
-/// A text as it is, for comparisons and paths alone.
+/// A text without cleaning, only for comparisons and paths.
 pub(crate) fn raw<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -31,7 +31,7 @@ pub(crate) fn number(value: &Value, path: &[&str]) -> Option<f64> {
     path.iter().try_fold(value, |value, key| value.get(key))?.as_f64()
 }
 
-/// A number with at most that many digits behind the point; a dash when there is none.
+/// A number with at most this many decimal places; a dash if it is absent.
 pub(crate) fn figure(number: Option<f64>, digits: usize) -> String {
     number.map_or_else(dash, |number| {
         let text = format!("{number:.digits$}");
@@ -40,7 +40,7 @@ pub(crate) fn figure(number: Option<f64>, digits: usize) -> String {
     })
 }
 
-/// The instant of a text.
+/// The timestamp in a text.
 pub(crate) fn instant(value: &Value, key: &str) -> Option<Timestamp> {
     raw(value, key).parse().ok()
 }
@@ -63,7 +63,7 @@ pub(crate) fn or_dash(text: String) -> String {
     if text.is_empty() { dash() } else { text }
 }
 
-/// What stands where there is no value.
+/// The text shown for a missing value.
 pub(crate) fn dash() -> String {
     "-".to_owned()
 }
@@ -78,7 +78,7 @@ pub(crate) fn verdict_tone(verdict: &str) -> Tone {
     }
 }
 
-/// The class of a verdict in lists that begin with the worst: without audio, impaired, in order, not judged.
+/// The class of a verdict in lists that begin with the worst: without audio, impaired, ok, not judged.
 pub(crate) fn verdict_class(verdict: &str) -> u8 {
     match verdict {
         "no_inbound_media" | "no_outbound_media" | "wrong_advertised_address" => 0,

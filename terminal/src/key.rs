@@ -1,9 +1,9 @@
-//! Keys, as far as the screens know them.
+//! The keys that the screens handle.
 
 /// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// The tabulator with shift.
+    /// Shift and Tab.
     BackTab,
     /// Deletes the last character of the filter.
     Backspace,
@@ -23,13 +23,13 @@ pub enum Key {
     Interrupt,
     /// The arrow to the left.
     Left,
-    /// A screen down.
+    /// One screen down.
     PageDown,
-    /// A screen up.
+    /// One screen up.
     PageUp,
     /// The arrow to the right.
     Right,
-    /// The tabulator.
+    /// Tab.
     Tab,
     /// The arrow up.
     Up,

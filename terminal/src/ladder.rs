@@ -16,13 +16,13 @@ pub struct LadderMessage {
     pub from: String,
     /// The address of its receiver.
     pub to: String,
-    /// What the arrow is labelled with: `INVITE`, `200 OK (INVITE)`.
+    /// The label of the arrow: `INVITE`, `200 OK (INVITE)`.
     pub label: String,
-    /// What stands below the arrow, such as the media in its SDP; often empty.
+    /// The text below the arrow, such as the media in its SDP; often empty.
     pub note: String,
 }
 
-/// The messages of an answer to `GET /cdrs/{uuid}/signalling`.
+/// The messages in a response to `GET /cdrs/{uuid}/signalling`.
 pub(crate) fn messages(answer: &Value) -> Vec<LadderMessage> {
     list(answer, "messages").iter().take(MESSAGES_MAX).map(message).collect()
 }
@@ -51,8 +51,8 @@ fn message(value: &Value) -> LadderMessage {
     LadderMessage { at_us, from, to, label, note }
 }
 
-/// Draws messages: a line for each, with the seconds since the first, and an arrow between the columns of its hosts.
-/// Hosts from the seventh on share the last column. No message gives no line.
+/// Draws messages: one line for each, with the seconds since the first, and an arrow between the columns of its
+/// hosts. Hosts from the seventh on share the last column. Without messages there is no line.
 pub fn ladder_lines(messages: &[LadderMessage]) -> Vec<Line> {
     let Some(first) = messages.first() else { return Vec::new() };
     let mut hosts: Vec<&str> = Vec::new();
@@ -79,7 +79,7 @@ pub fn ladder_lines(messages: &[LadderMessage]) -> Vec<Line> {
     lines
 }
 
-/// Refusals stand out, and requests from answers.
+/// Highlights error responses, and distinguishes requests from other responses.
 fn tone(label: &str) -> Tone {
     match label.as_bytes() {
         [b'4'..=b'6', b'0'..=b'9', b'0'..=b'9', b' ', ..] => Tone::Bad,
@@ -112,14 +112,14 @@ fn lanes(count: usize) -> String {
     fitted("|", LANE_WIDTH).repeat(count)
 }
 
-/// A text with blanks up to this width, or cut.
+/// A text padded with blanks to this width, or cut.
 fn fitted(text: &str, cells: usize) -> String {
     let text = cut(text, cells - 1);
     let blank = " ".repeat(cells - width(&text));
     text + &blank
 }
 
-/// The beginning of a text that fits into so many cells.
+/// The beginning of a text that fits into this many cells.
 fn cut(text: &str, cells: usize) -> String {
     let mut used = 0;
     let fits = |letter: &char| {
@@ -133,11 +133,11 @@ fn width(text: &str) -> usize {
     text.chars().map(|letter| letter.width().unwrap_or_default()).sum()
 }
 
-/// Cells of the time and of the space behind it.
+/// Cells of the time and of the space after it.
 const TIME_WIDTH: usize = 11;
 /// Cells from one lane to the next.
 const LANE_WIDTH: usize = 32;
-/// Hosts with a lane of their own.
+/// Hosts that have their own lane.
 const HOSTS_MAX: usize = 6;
 /// Messages of one call that are shown.
 const MESSAGES_MAX: usize = 500;

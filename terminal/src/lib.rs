@@ -1,10 +1,10 @@
 //! The screens of the terminal: the live view of a switch (`sidetone top`) and the browser of a capture
 //! (`sidetone analyze -i`).
 //!
-//! Two machines without I/O, [`Top`] and [`Browse`], take keys and answers and give a [`Screen`]: texts and their tones.
-//! [`draw()`] puts a screen on a terminal, [`plain()`] writes one for programs. Terminals, HTTP and captures are with the
-//! caller. Texts of others (names, devices, messages) enter a screen through [`clean()`] alone, so that no escape sequence
-//! reaches the terminal.
+//! Two state machines without I/O, [`Top`] and [`Browse`], take keys and responses and return a [`Screen`]: texts and
+//! their tones. [`draw()`] draws a screen on a terminal, [`plain()`] writes one as text for programs. The caller
+//! handles terminals, HTTP and captures. Text from outside this program (names, devices, messages) enters a screen
+//! only through [`clean()`], so that no escape sequence reaches the terminal.
 
 mod asks;
 mod browse;

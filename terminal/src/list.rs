@@ -1,9 +1,10 @@
-//! A table that is sorted by what is worst, filtered, and has a selected row.
+//! A table sorted from the worst row to the best, with a filter and a selected row.
 
 use crate::key::Key;
 use crate::screen::{Column, ListBody, Tone};
 
-/// How bad a row is: smaller is worse. The class first, then the rank within it, such as a MOS in hundredths.
+/// How bad a row is: smaller is worse. The class is compared first, then the rank within it, such as a MOS in
+/// hundredths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Badness {
     /// The class: 0 is the worst.
@@ -15,24 +16,24 @@ pub struct Badness {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it stands for; the selection follows it.
+    /// The id of the object in the row; the selection follows it.
     pub id: String,
-    /// Where it stands in the table.
+    /// Its position in the sort.
     pub badness: Badness,
     /// The tone of its first cell.
     pub tone: Tone,
-    /// Its cells, made harmless.
+    /// Its cells, safe for a terminal.
     pub cells: Vec<String>,
 }
 
-/// The table. It shows the rows that contain the text of the filter.
+/// The table. It shows the rows that contain the filter text.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     rows: Vec<Row>,
     filter: String,
-    /// Whether the filter is being typed.
+    /// Whether the user is typing the filter.
     is_typing: bool,
-    /// The selected row's id, and its place, for when the row is gone.
+    /// The selected row's id, and its index for when the row is removed.
     selected: Option<String>,
     place: usize,
 }
@@ -63,7 +64,7 @@ impl List {
         self.shown().nth(self.place).map(|row| row.id.as_str())
     }
 
-    /// Takes a key; returns whether it was one of the table's.
+    /// Handles a key; returns whether the table uses this key.
     pub(crate) fn key(&mut self, key: Key) -> bool {
         if self.is_typing {
             return self.type_key(key);
@@ -102,7 +103,7 @@ impl List {
                 self.is_typing = false;
             }
             Key::Interrupt => return false,
-            // The filter ends before the table moves.
+            // Other keys do nothing: the filter must be closed before the table moves.
             _ => return true,
         }
         self.settle();
@@ -127,7 +128,7 @@ impl List {
         })
     }
 
-    /// Finds the selected row at its new place, or takes the row that came to the old place.
+    /// Finds the selected row at its new index, or selects the row that is now at the old index.
     fn settle(&mut self) {
         let found = self.selected.as_deref().and_then(|id| self.shown().position(|row| row.id == id));
         let last = self.shown().count().saturating_sub(1);
@@ -135,9 +136,9 @@ impl List {
     }
 }
 
-/// Rows of a jump by a screen.
+/// Rows that a page key moves.
 const PAGE_ROWS: usize = 20;
-/// Characters of a filter.
+/// Maximum characters of a filter.
 const FILTER_LEN_MAX: usize = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A screen as plain text, for programs and for what is no terminal.
+//! A screen as plain text, for programs and for output that is not a terminal.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The registrations as rows: devices that do not answer first, then those that were not probed, then the slowest.
+//! The registrations as rows: devices that do not respond first, then those that were not probed, then the slowest.
 
 use serde_json::Value;
 use sidetone_model::time::Timestamp;

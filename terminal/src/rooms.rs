@@ -1,5 +1,5 @@
-//! The live rooms as rows: those with members who wait for a moderator first, then by the worst audio that is known of
-//! a member, then the largest.
+//! The live rooms as rows: first those with members who wait for a moderator, then by the worst known audio of a
+//! member, then by size, largest first.
 
 use std::collections::HashMap;
 

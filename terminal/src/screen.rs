@@ -1,33 +1,33 @@
-//! What a screen shows: texts and their tones, without positions.
+//! The content of a screen: texts and their tones, without positions.
 
-/// What a text means, which a terminal shows as a colour.
+/// The meaning of a text, which a terminal shows as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// A fault.
     Bad,
-    /// Of less weight.
+    /// Less important.
     Dim,
     /// In order.
     Good,
-    /// Nothing in particular.
+    /// No special meaning.
     #[default]
     Plain,
     /// A title.
     Strong,
-    /// Worth a look.
+    /// Needs attention.
     Warn,
 }
 
-/// A whole screen.
+/// A complete screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screen {
-    /// The program, and what it looks at.
+    /// The program, and the server or file that it shows.
     pub title: String,
-    /// The names of the views; none where there is one view alone.
+    /// The names of the views; empty if there is only one view.
     pub tabs: Vec<String>,
     /// The shown view, as an index into the names.
     pub tab: usize,
-    /// How it stands: when it was read, or why not.
+    /// The state of the data: when it was read, or why it could not be read.
     pub status: (Tone, String),
     /// The content.
     pub body: Body,
@@ -40,7 +40,7 @@ pub struct Screen {
 pub enum Body {
     /// A table.
     List(ListBody),
-    /// Lines, and how many of them are above the screen.
+    /// Lines, and how many of them are scrolled off above the screen.
     Page(Vec<Line>, usize),
 }
 
@@ -53,7 +53,7 @@ pub struct ListBody {
     pub rows: Vec<(Tone, Vec<String>)>,
     /// The selected row.
     pub selected: usize,
-    /// The text of a table without rows.
+    /// The text shown when the table has no rows.
     pub empty: String,
 }
 
@@ -64,7 +64,7 @@ pub struct Column {
     pub title: &'static str,
     /// Its width.
     pub width: Width,
-    /// Whether it holds numbers, which stand at its right edge.
+    /// Whether it contains numbers, which are right-aligned.
     pub is_number: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Column {
 pub enum Width {
     /// That many cells.
     Cells(u16),
-    /// This part of what the others leave.
+    /// A share of the width that the other columns leave.
     Share(u16),
 }
 
@@ -83,7 +83,7 @@ impl Column {
         Column { title, width, is_number: false }
     }
 
-    /// A column of numbers, so many cells wide.
+    /// A column of numbers, this many cells wide.
     pub const fn number(title: &'static str, cells: u16) -> Self {
         Column { title, width: Width::Cells(cells), is_number: true }
     }
@@ -102,14 +102,14 @@ impl Line {
         Line { parts: vec![(tone, text.into())] }
     }
 
-    /// The same with another text behind it.
+    /// Appends another text to the line.
     #[must_use]
     pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.parts.push((tone, text.into()));
         self
     }
 
-    /// Its whole text.
+    /// Its complete text.
     pub fn text(&self) -> String {
         self.parts.iter().map(|(_, text)| text.as_str()).collect()
     }

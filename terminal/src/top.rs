@@ -1,8 +1,8 @@
 //! The live view: four tables and the page of a call, read from the HTTP API every second.
 //!
-//! A machine without I/O. It asks one question at a time, and gives up an answer after five seconds. A server that is
-//! lost is asked again after one second, and then ever more slowly up to ten. Figures of calls cost a request each, so
-//! that each second those of a few calls are read, the longest unread first.
+//! A state machine without I/O. It sends one request at a time, and abandons a request after five seconds. After a
+//! lost connection it tries again after one second, then at growing intervals of up to ten seconds. The figures of
+//! each call cost one request, so only those of a few calls are read each second, the longest unread first.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,25 +20,25 @@ use crate::list::List;
 use crate::screen::{Body, Column, Line, Screen, Tone};
 use crate::{calls, registrations, rooms, trunks};
 
-/// What happens to the live view.
+/// An input of the live view.
 #[derive(Debug)]
 pub enum Input {
-    /// The answer to the question with that number.
+    /// The response to the request with that number.
     Answer(u64, Result<Value, Failure>),
     /// A key.
     Key(Key),
-    /// The time of [`Top::next_timeout`] has come.
+    /// The time of [`Top::next_timeout`] is reached.
     Timeout,
 }
 
-/// What the live view wants.
+/// A request of the live view to its caller.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Everything was read once, or cannot be; only without a terminal.
+    /// Everything was read once, or failed; only without a terminal.
     Done,
-    /// Ask the API.
+    /// Send a request to the API.
     Fetch(Fetch),
-    /// The user wants to leave.
+    /// The user quits.
     Quit,
 }
 
@@ -46,7 +46,7 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Top {
     server: String,
-    /// Reads everything once, for a plain text.
+    /// Reads everything once, for plain text output.
     once: bool,
     /// An instant and its wall-clock time.
     anchor: (Instant, Timestamp),
@@ -56,17 +56,17 @@ pub struct Top {
     summaries: HashMap<String, Summary>,
     /// The states of trunks, by trunk.
     statuses: HashMap<String, Value>,
-    /// When figures or a state were last asked for, by call or trunk.
+    /// When figures or a state were last requested, by call or trunk.
     asked: HashMap<String, Instant>,
     page: Option<Page>,
     link: Link,
-    /// What is asked in this round.
+    /// The requests of this round that are not sent yet.
     queue: VecDeque<Ask>,
-    /// The question without an answer, and until when it may come.
+    /// The unanswered request, and its deadline.
     awaited: Option<(u64, Ask, Instant)>,
     /// When the next round begins.
     round_at: Instant,
-    /// Questions of this round.
+    /// Requests of this round.
     round_asks: u32,
     number: u64,
     outputs: VecDeque<Output>,
@@ -77,13 +77,13 @@ pub struct Top {
 struct Table {
     list: List,
     items: Vec<Value>,
-    /// The pages of this reading so far.
+    /// The pages that the current read has returned so far.
     gathered: Vec<Value>,
-    /// When it was last read to its end.
+    /// When it was last read completely.
     read_at: Option<Instant>,
-    /// Items of the server; more than are shown when there are very many.
+    /// Number of items on the server; more than are shown if there are very many.
     total: u64,
-    /// Why the server does not show it.
+    /// Why the server refuses it.
     refused: Option<String>,
 }
 
@@ -103,7 +103,7 @@ struct Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
     Live,
-    /// It is over, and its final figures are not there yet.
+    /// The call has ended, and its final figures are not available yet.
     Over,
     /// These are its final figures.
     Final,
@@ -115,13 +115,13 @@ enum Link {
     /// Nothing was read yet.
     New,
     Up(Instant),
-    /// Since when, why, and how many attempts failed.
+    /// Since when, why, and the number of failed attempts.
     Lost(Instant, String, u32),
 }
 
 impl Top {
-    /// A live view of `server`, whose name is shown. `wall` is the time of `now`. With `once` everything is read once,
-    /// for [`Top::screens`].
+    /// A live view of `server`, whose name is shown. `wall` is the wall-clock time at `now`. With `once`, everything
+    /// is read once, for [`Top::screens`].
     pub fn new(server: &str, once: bool, now: Instant, wall: Timestamp) -> Self {
         let mut top = Top {
             server: clean(server),
@@ -148,12 +148,12 @@ impl Top {
         top
     }
 
-    /// Takes a key, an answer, or that the time has come.
+    /// Handles a key, a response, or a timeout.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Answer(number, result) => match self.awaited.take() {
                 Some((awaited, ask, _)) if awaited == number => self.answered(now, ask, result),
-                // The answer to a question that was given up.
+                // The response to an abandoned request.
                 other => self.awaited = other,
             },
             Input::Key(key) => self.key(now, key),
@@ -177,7 +177,7 @@ impl Top {
         Some(self.awaited.as_ref().map_or(self.round_at, |(_, _, until)| *until))
     }
 
-    /// Why the server could not be read, if it could not.
+    /// Why the server could not be read; `None` if it could.
     pub fn problem(&self) -> Option<&str> {
         match &self.link {
             Link::Lost(_, reason, _) => Some(reason),
@@ -185,7 +185,7 @@ impl Top {
         }
     }
 
-    /// Sends the next question, and begins a round when its time has come.
+    /// Sends the next request, and begins a round when it is due.
     fn pump(&mut self, now: Instant) {
         if self.awaited.is_some() {
             return;
@@ -200,7 +200,7 @@ impl Top {
         if let Some(ask) = self.queue.pop_front() {
             self.number += 1;
             self.round_asks += 1;
-            // A round of many pages takes longer, so that the key's allowance suffices.
+            // A round of many pages takes longer, so that the key's rate limit is not exceeded.
             if self.round_asks > ROUND_ASKS {
                 self.round_at += ROUND_EVERY / ROUND_ASKS;
             }
@@ -209,7 +209,7 @@ impl Top {
         }
     }
 
-    /// The questions of a round: the view or the page that is shown, and from time to time the other views.
+    /// The requests of a round: the view or the page that is shown, and at intervals the other views.
     fn plan(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_none_or(|at| now >= at + OTHERS_EVERY);
         if let Some(page) = &mut self.page {
@@ -231,7 +231,7 @@ impl Top {
             }
         }
         let shown = Ask::List(self.view, String::new());
-        // What is looked at comes first.
+        // Data that is shown comes first.
         self.queue.make_contiguous().sort_by_key(|ask| matches!(ask, Ask::List(..)) && *ask != shown);
     }
 
@@ -275,10 +275,10 @@ impl Top {
         }
     }
 
-    /// Shows a page or a view, which is read at once.
+    /// Shows a page or a view, and reads it immediately.
     fn go(&mut self, now: Instant, page: Option<Page>, view: View) {
         (self.page, self.view) = (page, view);
-        // A server that is lost is asked at its own time.
+        // For a lost connection, the time of the next attempt stays.
         if !matches!(self.link, Link::Lost(..)) {
             self.queue.clear();
             self.round_at = now;
@@ -299,7 +299,7 @@ impl Top {
             }
             Ask::Record(uuid) => self.on_page(&uuid, |page| {
                 (page.quality, page.state) = (answer, CallState::Final);
-                // Its last messages.
+                // So that its last messages are read.
                 page.ladder_asked = None;
             }),
             Ask::Signalling(uuid, _) => self.on_page(&uuid, |page| page.ladder = messages(&answer)),
@@ -308,7 +308,7 @@ impl Top {
         self.fill(now);
     }
 
-    /// Takes a page of a list; at its end, asks for what belongs to its items.
+    /// Handles a page of a list; after the last page, requests further data of its items.
     fn listed(&mut self, now: Instant, view: View, answer: &Value) {
         let is_shown = self.once || (view == self.view && self.page.is_none());
         let Some(table) = self.tables.get_mut(view.place()) else { return };
@@ -329,7 +329,7 @@ impl Top {
         self.forget();
     }
 
-    /// Asks for the figures of calls, or the state of trunks: those that were asked for the longest time ago.
+    /// Requests the figures of calls, or the state of trunks: those requested the longest time ago.
     fn ask_behind(&mut self, now: Instant, view: View) {
         let Some(table) = self.tables.get(view.place()) else { return };
         let mut ids: Vec<String> = match view {
@@ -357,7 +357,7 @@ impl Top {
         }
     }
 
-    /// Forgets the figures of what is gone, so that they do not add up over days.
+    /// Drops the figures of calls and trunks that no longer exist, so that they do not accumulate over days.
     fn forget(&mut self) {
         let id = |value: &Value, key: &str| raw(value, key).to_owned();
         let mut known: HashSet<String> = self.page.iter().map(|page| page.uuid.clone()).collect();
@@ -380,7 +380,7 @@ impl Top {
                 self.summaries.remove(&uuid);
                 self.on_page(&uuid, |page| page.state = CallState::Over);
             }
-            // Not written yet: a record takes up to a second.
+            // Not stored yet: a record takes up to a second.
             (Some(404), Ask::Record(_)) => {}
             (Some(404), Ask::Signalling(uuid, _)) => {
                 self.on_page(&uuid, |page| page.no_ladder = NOT_KEPT.to_owned());
@@ -430,7 +430,7 @@ impl Top {
         }
     }
 
-    /// Makes the rows of every table again.
+    /// Rebuilds the rows of every table.
     fn fill(&mut self, now: Instant) {
         let wall = self.wall(now);
         let [calls, registrations, rooms, trunks] = &mut self.tables;
@@ -456,7 +456,7 @@ impl Top {
         Timestamp::from_micros(wall.as_micros().saturating_add(passed))
     }
 
-    /// Returns what the terminal shows now.
+    /// Returns the current screen.
     pub fn screen(&self, now: Instant) -> Screen {
         match &self.page {
             None => self.view_screen(now, self.view),
@@ -475,7 +475,7 @@ impl Top {
         }
     }
 
-    /// Returns every view, for a plain text.
+    /// Returns the screens of all views, for plain text output.
     pub fn screens(&self, now: Instant) -> Vec<Screen> {
         View::ALL.map(|view| self.view_screen(now, view)).into()
     }
@@ -533,7 +533,7 @@ impl Top {
 }
 
 impl Table {
-    /// The text of the table while it has no rows.
+    /// The text of the table when it has no rows.
     fn why_empty(&self, view: View) -> String {
         match (&self.refused, self.read_at) {
             (Some(reason), _) => format!("The server does not show this: {reason}"),
@@ -587,7 +587,7 @@ impl Page {
     }
 }
 
-/// Where a page of so many lines stands after a key; `None` for a key that does not move it.
+/// The scroll position of a page with this many lines after a key; `None` for a key that does not scroll.
 pub(crate) fn scrolled(scroll: usize, lines: usize, key: Key) -> Option<usize> {
     let last = lines.saturating_sub(1);
     let to = match key {
@@ -611,24 +611,24 @@ fn columns(view: View) -> &'static [Column] {
     }
 }
 
-/// How often what is shown is read.
+/// How often the shown data is read.
 const ROUND_EVERY: Duration = Duration::from_secs(1);
-/// How often the rest is read.
+/// How often the other views are read.
 const OTHERS_EVERY: Duration = Duration::from_secs(5);
-/// How long an answer may take.
+/// How long a response may take.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// The longest time between two attempts at a lost server.
+/// The longest time between two attempts after a lost connection.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// The longest wait that a server can ask for: the API counts requests by the minute.
+/// The longest wait that a server can request: the API counts requests per minute.
 const ASKED_MAX: Duration = Duration::from_secs(60);
-/// Questions in a round of a second: 540 of the 600 a minute that a key has by default.
+/// Requests in a round of one second: 540 of the 600 a minute that a key may send by default.
 const ROUND_ASKS: u32 = 9;
 /// Calls or trunks whose figures are read in one round.
 const BEHIND_EACH_ROUND: usize = 4;
-/// The same for a plain text.
+/// The same for plain text output.
 const BEHIND_ONCE: usize = 100;
-/// Items of one table.
+/// Maximum items of one table.
 const ITEMS_MAX: usize = 5_000;
-/// Lines of a jump by a screen.
+/// Lines that a page key scrolls.
 const PAGE_LINES: usize = 15;
 const NOT_KEPT: &str = "No SIP messages are kept of this call.";

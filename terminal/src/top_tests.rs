@@ -1,4 +1,4 @@
-//! The live view with answers made up, in simulated time, drawn on a terminal in memory.
+//! Tests the live view with simulated responses and time, drawn on a terminal in memory.
 #![expect(clippy::disallowed_methods, reason = "a test begins at any instant")]
 
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use crate::top::{Input, Output, Top};
 
 type Answer = Result<Value, Failure>;
 
-/// A live view, and the server that answers it at once.
+/// A live view, and a server that answers it immediately.
 struct Play<S> {
     top: Top,
     server: S,
     now: Instant,
-    /// Every path that was asked for, with the milliseconds since the start.
+    /// Every requested path, with the milliseconds since the start.
     asked: Vec<(u128, String)>,
     began: Instant,
     over: Vec<Output>,
@@ -56,7 +56,7 @@ impl<S: FnMut(&str) -> Answer> Play<S> {
         self.drain();
     }
 
-    /// Lets this time pass, with every time-out in it.
+    /// Advances the time, and handles every timeout in it.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(next) = self.top.next_timeout().filter(|next| *next <= end) {
@@ -72,7 +72,7 @@ impl<S: FnMut(&str) -> Answer> Play<S> {
     }
 }
 
-/// The letters of a screen, each line without its last blanks.
+/// The text of a screen, each line without trailing blanks.
 fn shown(screen: &Screen, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, screen, true)).unwrap();
@@ -112,7 +112,8 @@ fn refusal(status: u16, message: &str) -> Answer {
     Err(Failure::of(status, &json!({ "error": { "code": "x", "message": message } }), None))
 }
 
-/// A server with three calls, three phones, a room and two trunks, whose texts are those of an attacker.
+/// A server with three calls, three phones, a room and two trunks, whose texts contain an attacker's escape
+/// sequences.
 fn office(path: &str) -> Answer {
     let path = path.split('?').next().unwrap_or_default();
     match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {

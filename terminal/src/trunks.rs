@@ -1,4 +1,4 @@
-//! The trunks as rows: those that cannot be reached or are refused first.
+//! The trunks as rows: those that are unreachable or refuse requests first.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(crate) const COLUMNS: [Column; 7] = [
     Column::text("Last refusal", Width::Share(2)),
 ];
 
-/// `statuses` are the answers of `GET /trunks/{id}/status`, by trunk.
+/// `statuses` are the responses of `GET /trunks/{id}/status`, by trunk.
 pub(crate) fn rows(trunks: &[Value], statuses: &HashMap<String, Value>) -> Vec<Row> {
     trunks.iter().map(|trunk| row(trunk, statuses.get(raw(trunk, "id")).unwrap_or(&Value::Null))).collect()
 }
@@ -41,7 +41,7 @@ fn row(trunk: &Value, status: &Value) -> Row {
     let calls = number(status, &["calls"]);
     Row {
         id: raw(trunk, "id").to_owned(),
-        // The busiest first: a fault of it costs most.
+        // The busiest first: their faults affect the most calls.
         badness: Badness { class, rank: -(calls.unwrap_or_default() as i64) },
         tone,
         cells: vec![

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The answer is not JSON over HTTP/1.1.
+    /// The response is not JSON over HTTP/1.1.
     #[error("read {path}: the answer is not JSON")]
     Answer {
         /// The requested path.
@@ -106,7 +106,7 @@ async fn exchange(address: SocketAddr, path: &str, key: &str, body: Option<Strin
     Ok(answer)
 }
 
-/// The status and the body of a complete answer.
+/// The status and the body of a complete response.
 fn parse(answer: &[u8]) -> Option<(u16, &[u8])> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     let head = std::str::from_utf8(answer.get(..end)?).ok()?;
@@ -114,9 +114,9 @@ fn parse(answer: &[u8]) -> Option<(u16, &[u8])> {
     Some((status, answer.get(end + 4..)?))
 }
 
-/// How long an answer may take.
+/// How long a response may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The longest answer; a page of records is far shorter.
+/// The longest response; a page of records is far shorter.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
 #[cfg(test)]

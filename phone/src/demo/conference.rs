@@ -1,4 +1,4 @@
-//! The demo's conference: three phones join a room with its PIN, the last one gets the roster, one is muted.
+//! The demo's conference: three phones join a room with its PIN, the last one receives the roster, and one is muted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::{CallPlan, Phone, PhoneConfig, PhoneError, Voice};
 pub struct ConferenceShowing {
     /// The live room with all members, from the API; null if it was not reached.
     pub json: Value,
-    /// The roster that the last phone got.
+    /// The roster that the last phone received.
     pub roster: Value,
     /// Why it failed.
     pub missing: Option<String>,
 }
 
 impl ConferenceShowing {
-    /// Whether all joined, the roster lists them, and one of them is muted.
+    /// Whether all phones joined, the roster lists them, and one of them is muted.
     pub fn is_as_expected(&self) -> bool {
         let muted = members(&self.json).filter(|member| member.get("muted") == Some(&Value::Bool(true)));
         let named = self.roster.get("members").and_then(Value::as_array).map_or(0, Vec::len);
@@ -62,7 +62,7 @@ pub(super) struct Conference {
 }
 
 impl Conference {
-    /// Switches the phones on.
+    /// Starts the phones.
     pub(super) async fn set(sip: SocketAddr, access: &Access) -> Result<Conference, PhoneError> {
         let mut phones = Vec::with_capacity(MEMBERS.len());
         for (number, _) in MEMBERS {
@@ -76,12 +76,12 @@ impl Conference {
         Ok(Conference { phones })
     }
 
-    /// Whether a call is one of theirs, by its caller.
+    /// Whether a call is one of this conference, by its caller.
     pub(super) fn is_by(caller: &str) -> bool {
         MEMBERS.iter().any(|(number, _)| *number == caller)
     }
 
-    /// Lets all join with the PIN, mutes the first, and ends it.
+    /// All phones join with the PIN; then the first is muted, and the conference ends.
     pub(super) async fn show(&self, http: SocketAddr, key: &str) -> ConferenceShowing {
         match self.shown(http, key).await {
             Ok((json, roster)) => ConferenceShowing { json, roster, missing: None },
@@ -95,7 +95,7 @@ impl Conference {
         let deadline = Instant::now() + SHOWN_MAX;
         for (place, phone) in self.phones.iter().enumerate() {
             let caller = Arc::clone(phone);
-            // It lasts until the room ends.
+            // The call lasts until the room ends.
             let plan = CallPlan { talk_time: None, ..CallPlan::to(ROOM) };
             tokio::spawn(async move { caller.call(plan).await });
             let mut calls = phone.calls();
@@ -134,7 +134,7 @@ fn members(room: &Value) -> impl Iterator<Item = &Value> {
     room.get("members").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The longest time for all of it: less than the calls of the script last.
+/// The longest total time: shorter than the calls of the script.
 const SHOWN_MAX: Duration = Duration::from_secs(9);
 
 #[cfg(test)]

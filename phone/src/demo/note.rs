@@ -20,7 +20,7 @@ pub struct NoteShowing {
 }
 
 impl NoteShowing {
-    /// Whether phones showed it and the acknowledgement of one arrived.
+    /// Whether phones showed it and the acknowledgement of one was received.
     pub fn is_as_expected(&self) -> bool {
         self.missing.is_none()
             && text(&self.json, "status") == Some("acked")
@@ -82,7 +82,7 @@ async fn live_call(http: SocketAddr, key: &str) -> Result<Option<String>, Client
     Ok(call.and_then(|call| text(call, "uuid")).map(str::to_owned))
 }
 
-/// The record of the only note in `list`, once every phone has answered and one has acknowledged.
+/// The record of the only note in `list`, once every phone has responded and one has acknowledged.
 async fn acknowledged(http: SocketAddr, key: &str, list: &str) -> Result<Option<Value>, ClientError> {
     let notes = get(http, list, key).await?;
     Ok(items(&notes).find(|note| text(note, "status") == Some("acked")).cloned())
@@ -135,8 +135,8 @@ fn note() -> Value {
     })
 }
 
-/// The scene whose call gets the note: the first, which is undisturbed.
+/// The scene whose call gets the note: the first, which has no impairments.
 pub(super) const PLACE: usize = 0;
-/// The longest time for all of it: less than the call lasts.
+/// The longest total time: shorter than the call.
 const SHOWN_MAX: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The demo's organisation, declared like in an apply file.
+//! The demo's organisation, declared as in an apply file.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use rand::distr::{Alphanumeric, SampleString};
 
 use crate::demo::script::{SCENES, Scene};
 
-/// What a user of the demo's engine needs.
+/// The access data for the demo's engine.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The SIP domain.

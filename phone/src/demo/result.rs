@@ -1,4 +1,4 @@
-//! What the API reports of the demo's calls, as far as the demo uses it.
+//! The fields of the demo's API responses that it uses.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct Record {
     pub media_b: Option<Audio>,
 }
 
-/// What the table shows of one direction: the audio that came from one party.
+/// The fields of one direction that the table shows: the audio sent by one party.
 #[derive(Clone, Debug, Deserialize)]
 #[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
 pub struct Audio {
@@ -45,13 +45,13 @@ pub struct Showing {
     pub scene: Scene,
     /// Its index in [`SCENES`](super::SCENES).
     pub place: usize,
-    /// How often it was played: 2 when the first verdict was not the expected one.
+    /// How many times it was played: 2 if the first verdict was not the expected one.
     pub attempts: u32,
     /// The record of the last attempt, as JSON from the API.
     pub json: Value,
     /// The same, parsed.
     pub record: Record,
-    /// Why it has its verdict, as JSON from the API; null when nothing was analysed.
+    /// The explanation of its verdict, as JSON from the API; null if nothing was analysed.
     pub quality: Value,
 }
 
@@ -62,7 +62,7 @@ impl Showing {
     }
 }
 
-/// The sentence on the caller's audio in a call's quality.
+/// The sentence on the caller's audio in the quality of a call.
 pub(super) fn sentence(quality: &Value) -> Option<&str> {
     quality.get("sentence")?.as_str()
 }

@@ -9,21 +9,21 @@ use sidetone_model::quality::MediaVerdict;
 pub struct Scene {
     /// Its name in the table.
     pub name: &'static str,
-    /// What it shows.
+    /// A description of the scene.
     pub about: &'static str,
     /// The expected verdict.
     pub expected: MediaVerdict,
     /// The caller's audio, as a scenario; `None` sends nothing.
     pub caller: Option<&'static str>,
-    /// What the called phone does.
+    /// The behaviour of the called phone.
     pub callee: Callee,
     /// Whether the caller holds the call for a while.
     pub holds: bool,
-    /// Whether the caller's SDP contains an address where it cannot be reached.
+    /// Whether the caller's SDP contains an address at which it is unreachable.
     pub misplaced: bool,
 }
 
-/// What the called phone does.
+/// The behaviour of a called phone.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee {
     /// Answers and sends nothing.

@@ -68,7 +68,7 @@ pub enum StageError {
 }
 
 impl Stage {
-    /// Switches all phones on and registers them with the engine whose SIP is at `sip` and HTTP at `http`.
+    /// Starts all phones and registers them with the engine whose SIP is at `sip` and HTTP at `http`.
     ///
     /// # Errors
     /// When a phone has no socket, or its registration is refused.
@@ -144,7 +144,7 @@ impl Stage {
 
     /// Registers the called phones again; a binding lasts ten minutes.
     pub async fn stay_reachable(&self) {
-        // A refused one is tried again the next time.
+        // A refused registration is tried again the next time.
         let _ = self.answering.register(self.access.answering).await;
         for (place, (_, callee)) in self.pairs.iter().enumerate() {
             let _ = callee.register(&Scene::to(place)).await;
@@ -170,7 +170,7 @@ impl Stage {
         items.into_iter().map(|json| Ok((Record::deserialize(&json)?, json))).collect()
     }
 
-    /// Returns why the call of a record has its verdict; null when it was not analysed.
+    /// Returns the explanation of the verdict of a record's call; null if it was not analysed.
     ///
     /// # Errors
     /// When the API request fails.
@@ -201,7 +201,7 @@ impl Stage {
             calls.spawn(async move { caller.call(plan).await });
         }
         while let Some(done) = calls.join_next().await {
-            // The record contains how it ended.
+            // The result of the call is in its record.
             let _ = done.map_err(|_| PhoneError::SwitchedOff)??;
         }
         Ok(())
@@ -269,9 +269,9 @@ fn plan(scene: &Scene, place: usize) -> Result<CallPlan, ScenarioError> {
 
 /// TEST-NET-1 (RFC 5737): an unused address.
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-/// Records of one request; both attempts of every scene are among them.
+/// Records per request; both attempts of every scene fit.
 const PAGE_LEN: usize = 100;
-/// How often the API is requested while records are missing.
+/// How often the API is polled while records are missing.
 const RECORDS_EVERY: Duration = Duration::from_millis(200);
 /// How long the records may take after the last call.
 const RECORDS_MAX: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! Records as a table for people: at most 100 columns, with optional colours.
+//! Records as a table for people: at most 100 columns wide, with optional colours.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Table {
         self.paint(Colour::Bold, &format!("{names}\n{units}")) + "\n"
     }
 
-    /// The rows of a scene; below them what the verdicts mean, and what was expected, if it was another one.
+    /// The rows of a scene; below them the explanations of the verdicts, and the expected verdict if it differs.
     pub fn scene(&self, showing: &Showing) -> String {
         let expected = showing.is_as_expected();
         let mark = self.mark(expected);
@@ -64,8 +64,8 @@ impl Table {
         if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
 
-    /// The rows of a call of which no verdict was expected, and what its verdicts mean; `quality` is what the API says
-    /// of its media.
+    /// The rows of a call without an expected verdict, and the explanations of its verdicts; `quality` is the API's
+    /// report on its media.
     pub fn call(&self, name: &str, record: &Record, quality: &Value) -> String {
         self.directions(name, " ", record, quality, false)
     }
@@ -80,8 +80,8 @@ impl Table {
         self.paint(Colour::Bold, text)
     }
 
-    /// The audio of the caller, and below it that of the called party where there was one: from and to are its
-    /// direction.
+    /// The audio of the caller, and below it that of the called party, if there was any. Each row's from and to show
+    /// the direction.
     fn directions(&self, name: &str, mark: &str, record: &Record, quality: &Value, wrong: bool) -> String {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let (from, to) = (text(&record.caller_number), text(&record.destination_number));
@@ -93,14 +93,14 @@ impl Table {
         rows.push_str(&self.why(shown));
         if let Some(callee) = &record.media_b {
             rows.push_str(&self.row(["", &to, &from], (" ", false), callee, ["", ""]));
-            // The sentence on the whole call may contain it.
+            // The sentence on the whole call may contain it already.
             let own = callee_sentence(quality).filter(|own| !callee.is_ok() && !shown.contains(*own));
             rows.push_str(&self.why(own.unwrap_or_default()));
         }
         rows
     }
 
-    /// What a verdict means.
+    /// The explanation of a verdict.
     fn why(&self, sentence: &str) -> String {
         if sentence.is_empty() {
             return String::new();
@@ -140,7 +140,7 @@ impl Table {
     }
 }
 
-/// The figures of a direction as the table has them.
+/// The figures of a direction, as the table shows them.
 fn figures(audio: &Audio) -> [String; 5] {
     [
         figure(audio.loss_pct, 1),
@@ -160,7 +160,7 @@ fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cau
     line.trim_end().to_owned()
 }
 
-/// Columns for a sentence beside the names of the calls.
+/// Width for a sentence beside the names of the calls.
 const WHY_COLUMNS: usize = 85;
 
 /// A figure that cannot be judged is shown as a dash.

@@ -1,4 +1,4 @@
-//! The terminal: its input lines, and output above a prompt.
+//! The terminal: its input lines, and the output above a prompt.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -32,7 +32,7 @@ impl Console {
         let text = if self.is_json { escaped(&event.to_string()) + "\n" } else { text.to_owned() };
         let clear = if self.prompt.is_some() { "\r\x1b[K" } else { "" };
         let break_after = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        // A closed pipe (`| head`) is not a failure.
+        // A closed pipe (`| head`) is not an error.
         let _ = write!(self.out, "{clear}{text}{break_after}").and_then(|()| self.out.flush());
     }
 
@@ -80,7 +80,7 @@ fn escaped(json: &str) -> String {
 
 /// Lines that wait while a command is executed.
 const LINES_MAX: usize = 16;
-/// Longer lines are read as several.
+/// Longer lines are split.
 const LINE_BYTES_MAX: u64 = 4_096;
 
 #[cfg(test)]

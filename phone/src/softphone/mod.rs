@@ -1,8 +1,8 @@
 //! The phone for a user at a terminal, and for scripts: `sidetone phone`.
 //!
-//! [`Command`] and [`Step`] are what can be asked of it, [`View`] is how notes look, [`Session`] does what is asked
-//! over the built-in [`Phone`](crate::Phone). Nothing that the network sent reaches the terminal unread:
-//! [`clean`] takes control characters out of it.
+//! [`Command`] and [`Step`] are its inputs, [`View`] is the layout of notes, and [`Session`] executes the inputs with
+//! the built-in [`Phone`](crate::Phone). Text from the network reaches the terminal only through [`clean`], which
+//! removes control characters.
 
 mod command;
 mod console;

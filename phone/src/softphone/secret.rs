@@ -1,4 +1,4 @@
-//! A password from a file, or typed without an echo, so that it is never on the command line.
+//! Reads a password from a file, or from the terminal without an echo, so that it is never on the command line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<String, SecretError> {
     Ok(password.to_owned())
 }
 
-/// Asks at the terminal, without showing the input.
+/// Reads it from the terminal, without showing the input.
 ///
 /// # Errors
 /// When there is no terminal.
@@ -51,7 +51,7 @@ pub fn ask(prompt: &str) -> Result<String, SecretError> {
     let set = |how| tcsetattr(&terminal, SetArg::TCSAFLUSH, how);
     set(&hidden).map_err(|error| SecretError::Terminal(error.into()))?;
     let typed = typed(&terminal, prompt);
-    // In any case the terminal's echo is switched on again.
+    // The terminal's echo is always switched on again.
     let restored = set(&shown);
     let password = typed.map_err(SecretError::Terminal)?;
     restored.map_err(|error| SecretError::Terminal(error.into()))?;
@@ -66,7 +66,7 @@ fn typed(mut terminal: &File, prompt: &str) -> io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// No password is longer.
+/// The longest password line that is read.
 const LINE_BYTES_MAX: u64 = 4_096;
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Session {
         Ok(())
     }
 
-    /// Executes typed commands until the user or the input ends.
+    /// Executes typed commands until the user quits or the input ends.
     pub async fn serve(&mut self, mut lines: mpsc::Receiver<String>) {
         let hello = "help lists the commands, quit ends";
         self.console.tell(&json!({"event": "ready"}), hello);
@@ -145,7 +145,7 @@ impl Session {
     /// Hangs up, unregisters and flushes the recording to the disk.
     pub async fn end(mut self) {
         let farewell = async {
-            // If the switch is gone, the phone stops without an answer.
+            // If the switch is unreachable, the phone stops without a response.
             let _ = self.phone.hang_up().await;
             let _ = self.phone.unregister(&self.number).await;
         };
@@ -191,7 +191,7 @@ impl Session {
     }
 
     async fn go_on_until(&mut self, end: Instant) {
-        // The future releases what it borrows before the next turn.
+        // The future releases its borrows before the next iteration.
         while Instant::now() < end {
             tokio::select! {
                 () = self.go_on() => {}
@@ -485,7 +485,7 @@ impl Session {
             if Instant::now() >= deadline {
                 return Err(format!("within {limit:?} it did not come about that {condition}"));
             }
-            // Packets cause no events.
+            // Received packets cause no events, so they are counted at intervals.
             self.go_on_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
         }
     }

@@ -32,7 +32,7 @@ pub enum Condition {
     Heard(u64),
     /// There is no call.
     Idle,
-    /// The next note, or the next whose title contains this.
+    /// The next note, or the next note whose title contains this text.
     Note(Option<String>),
     /// The phone is registered.
     Registered,
@@ -45,9 +45,9 @@ pub enum Condition {
 /// An expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// The status of the answer to the last acknowledgement.
+    /// The status of the response to the last acknowledgement.
     Ack(u16),
-    /// How the last call ended.
+    /// The final status of the last call.
     Call(u16),
     /// A field of the note of the last `wait note`, by its path, and its value.
     Note(String, String),
@@ -55,7 +55,7 @@ pub enum Expectation {
     Notes(usize),
 }
 
-/// A line that is not a step.
+/// The error of a line that is not a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ScriptError {
@@ -66,7 +66,7 @@ pub struct ScriptError {
 }
 
 impl Script {
-    /// Reads a whole script.
+    /// Parses a complete script.
     ///
     /// # Errors
     /// The first line that is not a step.
@@ -81,7 +81,7 @@ impl Script {
 }
 
 impl Step {
-    /// Reads a line; `None` for an empty one and a comment.
+    /// Parses a line; `None` for an empty line or a comment.
     fn parse(line: &str) -> Result<Option<Step>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
@@ -141,7 +141,7 @@ fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
 }
 
-/// `500ms`, `30s`, `2m`; a bare number means something else here, such as a number of packets.
+/// `500ms`, `30s`, `2m`; a bare number is not a duration, because it may be a number of packets.
 fn duration(word: &str) -> Option<Duration> {
     let has_unit = word.ends_with(|c: char| c.is_ascii_alphabetic());
     sidetone_model::duration::parse(word).ok().filter(|_| has_unit)

@@ -26,8 +26,8 @@ pub enum Fold {
     Rows(Vec<String>),
 }
 
-/// Text without effect on a terminal: a control character is replaced by its symbol; characters that change
-/// the text direction or are invisible are replaced too.
+/// Text that is safe for a terminal: a control character is replaced by its symbol; characters that change the text
+/// direction or are invisible are replaced too.
 pub fn clean(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
@@ -157,7 +157,7 @@ fn colour_of(level: Level) -> &'static str {
     }
 }
 
-/// The source of a note and the available commands.
+/// The last lines of a card: the source of a note and the available commands.
 fn foot(note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> String {
     let way = match note.channel {
         Channel::Info => "in the call",
@@ -187,9 +187,9 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// Longer names push their values to the right.
+/// Longer names shift their values to the right.
 const NAME_WIDTH_MAX: usize = 24;
-/// How deep rows are opened.
+/// The maximum depth to which rows are opened.
 const DEPTH_MAX: usize = 16;
 
 #[cfg(test)]

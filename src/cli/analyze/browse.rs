@@ -44,7 +44,7 @@ impl Browsed {
         }
     }
 
-    /// Takes the calls of the capture with that number among the arguments.
+    /// Adds the calls of the capture with this index among the arguments.
     pub(super) fn add(&mut self, file: usize, groups: Groups) {
         let choice = self.choice.clone();
         for (place, group) in groups.enumerate().filter(|(_, group)| choice.takes(group)) {
@@ -58,12 +58,12 @@ impl Browsed {
         }
     }
 
-    /// Shows the calls until the user leaves.
+    /// Shows the calls until the user quits.
     pub(super) fn show(self) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let done = runtime.and_then(|runtime| {
             let done = runtime.block_on(self.browse());
-            // A reading of keys may be under way.
+            // A read of keys may be in progress.
             runtime.shutdown_background();
             done
         });
@@ -204,7 +204,7 @@ fn of_call(call: &CallReport) -> CallFacts {
     legs.extend(call.callee_quality());
     let sentence = legs.first().map(|leg| leg.sentence.clone());
     let mut quality = as_json(call.started_at, legs);
-    // The sentence about a call that was not answered is not about its media.
+    // For an unanswered call, the sentence is not about its media.
     if let (Some(sentence), Some(object)) = (sentence, quality.as_object_mut()) {
         object.insert("sentence".to_owned(), json!(sentence));
     }

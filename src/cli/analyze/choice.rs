@@ -3,7 +3,7 @@
 use sidetone_capture::{CallDirection, CallReport, Group, Part, StreamReport};
 use sidetone_model::quality::MediaVerdict;
 
-/// A verdict to look for.
+/// A verdict to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Any verdict that is a fault.
@@ -15,7 +15,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Reads a verdict's name.
+    /// Parses a verdict's name.
     ///
     /// *Errors*: there is no such verdict; the text lists all of them.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
@@ -53,7 +53,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Whether everything is shown.
+    /// Whether everything is selected.
     pub(super) fn is_everything(&self) -> bool {
         self.calls.is_empty() && self.from.is_empty() && self.verdicts.is_empty()
     }
@@ -84,7 +84,7 @@ impl Choice {
     pub(super) fn fails_part(&self, part: &Part) -> bool {
         match part {
             Part::Call(call) => any(&self.fail_on, &of_call(call)),
-            // For an announced stream its call decides.
+            // For a stream with signalling, its call decides.
             Part::Stream(stream) => stream.direction.is_none() && any(&self.fail_on, &[stream.verdict]),
         }
     }
@@ -151,7 +151,7 @@ fn class(verdict: Option<&str>) -> u8 {
 
 const CLASS_NONE: u8 = 3;
 
-/// Whether a number matches a pattern, in which `*` stands for any characters; a leading `+` may be left out.
+/// Whether a number matches a pattern, in which `*` stands for any characters; a leading `+` may be omitted.
 fn matches(pattern: &str, number: &str) -> bool {
     let pattern = pattern.strip_prefix('+').unwrap_or(pattern);
     let number = number.strip_prefix('+').unwrap_or(number);
@@ -169,7 +169,7 @@ fn matches(pattern: &str, number: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The worst items so far; at most twice as many as wanted are kept while reading.
+/// The worst items so far; while reading, at most twice the requested number is kept.
 #[derive(Debug)]
 pub(super) struct Worst {
     /// Items to keep at the end.
@@ -190,7 +190,7 @@ impl Worst {
         }
     }
 
-    /// The worst items by file, the worst first; files without one are left out.
+    /// The worst items by file, the worst first; files without any are omitted.
     pub(super) fn into_files(mut self) -> Vec<(usize, Vec<Group>)> {
         self.shrink();
         let mut files: Vec<(usize, Vec<Group>)> = Vec::new();
@@ -205,7 +205,7 @@ impl Worst {
     }
 
     fn shrink(&mut self) {
-        // The sort is stable: of equally bad items the first ones are kept.
+        // The sort is stable: of equally bad items, the first ones are kept.
         self.groups.sort_by_key(|(badness, ..)| *badness);
         self.groups.truncate(self.len_max);
     }

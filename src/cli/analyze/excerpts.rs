@@ -116,7 +116,7 @@ fn split(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str) 
     Ok(())
 }
 
-/// Writes the audio of each stream that is decoded, and names those that are not.
+/// Writes the audio of each stream that can be decoded, and lists the others.
 fn listen(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str) -> Result<(), String> {
     let mut playback = Playback::new(excerpts);
     let mut notices = Notices { path, count: 0 };
@@ -146,7 +146,7 @@ fn listen(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str)
             continue;
         }
         let rate_hz = playback.rate_hz(player);
-        // Each turn plays a minute of a call, of which there are a bounded number.
+        // Each iteration plays one minute of a call; the number of minutes is bounded.
         loop {
             let goes_on = playback.play_on(player);
             files.audio(file, rate_hz, &playback.samples(player));
@@ -164,7 +164,7 @@ fn listen(path: &Path, excerpts: &[Excerpt], mut files: Files<'_>, prefix: &str)
     Ok(())
 }
 
-/// The streams that are decoded, each with its file; the others are named.
+/// The streams that can be decoded, each with its file; the others are listed.
 fn tracks(
     playback: &Playback,
     excerpts: &[Excerpt],
@@ -194,15 +194,15 @@ fn tracks(
     tracks
 }
 
-/// A stream that is listened to.
+/// A stream whose audio is extracted.
 struct Track {
     player: usize,
     file: usize,
-    /// Its place in the analysis.
+    /// Its index in the analysis.
     stream: usize,
 }
 
-/// Lines on stderr about one capture, the first ones of many.
+/// Messages on stderr about one capture; only the first few of many are printed.
 struct Notices<'a> {
     path: &'a Path,
     count: usize,
@@ -258,7 +258,7 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Many files being written, none of which stays open.
+/// Many files that are written in parts; none stays open.
 struct Files<'a> {
     folder: &'a Path,
     inputs: &'a Inputs,
@@ -290,7 +290,7 @@ impl<'a> Files<'a> {
         self.files.get_mut(file).map(|file| fill(&mut file.bytes))
     }
 
-    /// Appends samples to a WAV file, which begins with the first of them.
+    /// Appends samples to a WAV file, which is begun with the first of them.
     fn audio(&mut self, file: usize, rate_hz: u32, samples: &[u8]) {
         let Some(file) = self.files.get_mut(file).filter(|_| !samples.is_empty()) else { return };
         if file.written == 0 && file.bytes.is_empty() {
@@ -299,7 +299,7 @@ impl<'a> Files<'a> {
         file.bytes.extend_from_slice(samples);
     }
 
-    /// Writes what is there where that is much.
+    /// Writes the buffers if they are large.
     fn write_some(&mut self) -> io::Result<()> {
         self.turns += 1;
         if self.turns < TURNS {
@@ -338,11 +338,11 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Lines about calls and streams of one capture.
+/// Maximum messages about calls and streams of one capture.
 const NOTICES_MAX: usize = 20;
-/// The most WAV files at once.
+/// The largest number of WAV files.
 const WAV_MAX: usize = 1_000;
-/// Bytes that wait for all files, and samples of one stream.
+/// Buffered bytes of all files, and samples of one stream.
 const BYTES_HELD: usize = 16 << 20;
 const SAMPLES_HELD: usize = 64 << 10;
 /// Frames between two checks of the waiting bytes.

@@ -1,4 +1,4 @@
-//! Writes the result while it is read, so that captures of any size take the same memory.
+//! Writes the result while captures are read, so that captures of any size need the same memory.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,7 +14,7 @@ use super::excerpts::{Excerpt, Excerpts};
 
 type Out = Box<dyn Write>;
 
-/// The result under construction.
+/// The result being written.
 pub(super) struct Report<'a> {
     args: &'a AnalyzeArgs,
     inputs: &'a Inputs,
@@ -31,7 +31,7 @@ pub(super) struct Report<'a> {
     chosen: u64,
 }
 
-/// The figures of a capture as a whole.
+/// The figures of a complete capture.
 struct Totals {
     head: Head,
     calls: usize,
@@ -73,12 +73,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether calls were to be chosen, and none was.
+    /// Whether calls were to be selected, and none matched.
     pub(super) fn has_chosen_nothing(&self) -> bool {
         !self.choice.is_everything() && self.chosen == 0
     }
 
-    /// Takes the capture with that number among the arguments.
+    /// Adds the capture with this index among the arguments.
     ///
     /// *Errors*: the result cannot be written.
     pub(super) fn add(&mut self, file: usize, parts: Parts) -> io::Result<()> {
@@ -147,7 +147,7 @@ impl<'a> Report<'a> {
                 groups.for_each(|group| page.group(&group));
                 Ok(())
             }
-            // Its lists of calls and of streams refer to each other by index.
+            // The JSON lists of calls and of streams refer to each other by index.
             Sink::Json(json) => json.parts(analysis_of(totals.head.clone(), groups.collect()).into()),
             Sink::Table(out) => {
                 let mut table = Table::new(self.look);
@@ -217,7 +217,7 @@ impl<'a> Report<'a> {
 }
 
 impl Totals {
-    /// The totals of a capture that was not read.
+    /// The totals before a capture was read.
     fn none() -> Self {
         let head = Head {
             file: String::new(),

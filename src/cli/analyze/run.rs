@@ -104,7 +104,7 @@ fn browse(args: &AnalyzeArgs) -> ExitCode {
     browsed.show()
 }
 
-/// Refuses what would overwrite a capture, or is not possible, before anything is read.
+/// Refuses arguments that would overwrite a capture, or are not possible, before anything is read.
 fn check(args: &AnalyzeArgs, inputs: &Inputs) -> Result<(), String> {
     let refused = |place: &str, error: io::Error| format!("{place}: cannot be written: {error}");
     match &args.output {

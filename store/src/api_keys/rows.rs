@@ -57,8 +57,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Stores a changed key. Permissions that stay the same are not written: the row may have others, of a newer
-    /// version.
+    /// Stores a changed key. Unchanged permissions are not written: the row may contain others, of a newer version.
     pub(super) async fn update_api_key(
         &mut self,
         before: &KeyRecord,

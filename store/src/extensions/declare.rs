@@ -34,13 +34,13 @@ pub struct ExtensionRow {
     pub srtp: Srtp,
     /// Whether it has video.
     pub video: Video,
-    /// Where its calls go instead of its phones; `None` keeps the stored forwarding.
+    /// The targets that its calls go to instead of its phones; `None` keeps the stored forwarding.
     pub forwarding: Option<Forwarding>,
-    /// Whether it refuses calls; `None` keeps what is stored.
+    /// Whether it refuses calls; `None` keeps the stored value.
     pub do_not_disturb: Option<bool>,
-    /// The language of its prompts; `None` keeps what is stored.
+    /// The language of its prompts; `None` keeps the stored value.
     pub language: Option<Language>,
-    /// How many phones may be registered at once.
+    /// How many phones may be registered at the same time.
     pub max_registrations: u32,
     /// Whether its phones are sent the state of its mailbox without a subscription.
     pub notify_message_waiting: bool,

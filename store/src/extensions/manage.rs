@@ -42,7 +42,7 @@ impl Store {
         Ok(self.page(scope, listing, &TABLE, extension).await?)
     }
 
-    /// Returns the extension whose calls the agent of a user takes.
+    /// Returns the extension on which the agent of a user takes calls.
     ///
     /// # Errors
     /// When the database fails.

@@ -1,4 +1,4 @@
-//! The messages that wait in the mailboxes of extensions, as their organisations set them.
+//! The message-waiting state of extensions' mailboxes, as their organisations set it.
 
 use sidetone_model::access::Scope;
 use sidetone_model::ids::ExtensionId;
@@ -28,8 +28,8 @@ impl Store {
         found.ok_or_else(|| Problem::NotFound("there is no such extension".to_owned()))
     }
 
-    /// Replaces the messages in the mailbox of an extension inside `scope`. The directory of every switch has them with its
-    /// next reading.
+    /// Replaces the messages in the mailbox of an extension inside `scope`. Every switch gets them with its next read
+    /// of the directory.
     ///
     /// # Errors
     /// When there is no such extension, or the database fails.
@@ -55,7 +55,7 @@ impl Store {
     }
 }
 
-/// The mailbox in a row of an extension.
+/// The mailbox in the row of an extension.
 pub(crate) fn message_waiting(row: &Row) -> Result<MessageWaiting, StoreError> {
     Ok(MessageWaiting {
         new: number(row, "messages_new")?,

@@ -1,4 +1,4 @@
-//! The names that extensions have spoken, for rooms that announce their members.
+//! The recorded names of extensions, for rooms that announce their members.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use crate::statement::Statement;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Returns the WAV file with the name of an extension of this organisation, if it has spoken one.
+    /// Returns the WAV file with the recorded name of an extension of this organisation, if it has one.
     ///
     /// # Errors
     /// When the database fails.
@@ -33,8 +33,8 @@ impl Store {
         self.one(query, wav).await
     }
 
-    /// Stores the name of an extension of this organisation in place of an earlier one; an extension that was deleted, or
-    /// is another organisation's, gets none.
+    /// Stores the name of an extension of this organisation and replaces an earlier one. Nothing is stored for an
+    /// extension that was deleted or belongs to another organisation.
     ///
     /// # Errors
     /// When the database fails.
@@ -60,10 +60,10 @@ impl Store {
         Ok(())
     }
 
-    /// The WAV file with the name of an extension inside `scope`.
+    /// The WAV file with the recorded name of an extension inside `scope`.
     ///
     /// # Errors
-    /// When there is no such extension, it has spoken no name, or the database fails.
+    /// When there is no such extension, it has no recorded name, or the database fails.
     pub async fn find_spoken_name(&self, scope: Scope, extension: ExtensionId) -> Result<Vec<u8>, Problem> {
         let owner = self.owner_of(scope, extension).await?;
         self.spoken_name(owner, extension).await?.ok_or_else(none)
@@ -72,7 +72,7 @@ impl Store {
     /// Deletes the name of an extension inside `scope`.
     ///
     /// # Errors
-    /// When there is no such extension, it has spoken no name, or the database fails.
+    /// When there is no such extension, it has no recorded name, or the database fails.
     pub async fn remove_spoken_name(&self, scope: Scope, extension: ExtensionId) -> Result<(), Problem> {
         let owner = self.owner_of(scope, extension).await?;
         let mut transaction = self.writer().begin_write().await.map_err(StoreError::from)?;
@@ -86,7 +86,7 @@ impl Store {
         if done.rows_affected() == 0 { Err(none()) } else { Ok(()) }
     }
 
-    /// Deletes names that are older than their organisation keeps recordings; one batch. Returns how many.
+    /// Deletes names older than the recording retention time of their organisation; one batch. Returns how many.
     ///
     /// # Errors
     /// When the database fails.

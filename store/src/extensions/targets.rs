@@ -1,6 +1,6 @@
-//! Numbers that an extension forwards calls to: whether its dial plan leads anywhere with them.
+//! Checks of the numbers that an extension forwards calls to: whether its dial plan has a route for them.
 //!
-//! The switch decides again for each call, with the directory, the price and the credit of that moment.
+//! The switch decides again for each call, with the directory, the price and the credit at that time.
 
 use sidetone_model::directory::Numbering;
 use sidetone_model::extension::ExtensionRecord;
@@ -14,7 +14,7 @@ use crate::sql::{Connection, sql};
 use crate::{StoreError, WriteTransaction};
 
 impl WriteTransaction {
-    /// Refuses numbers that lead nowhere, unless they were stored before.
+    /// Refuses numbers without a route, unless they were stored before.
     pub(super) async fn require_forward_targets(
         &mut self,
         extension: &ExtensionRecord,

@@ -22,15 +22,15 @@ pub struct OrganisationRow {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
-    /// Its credit; `None` is no limit.
+    /// Its credit; `None` means no limit.
     pub credit: Option<Amount>,
     /// How its users write phone numbers.
     pub numbering: Numbering,
-    /// The largest number of simultaneous outbound calls over trunks; `None` is no limit.
+    /// The largest number of simultaneous outbound calls over trunks; `None` means no limit.
     pub max_outbound_calls: Option<u32>,
-    /// The longest duration of an answered call in seconds; `None` takes the node's limit.
+    /// The longest duration of an answered call in seconds; `None` means the node's limit.
     pub max_call_seconds: Option<u32>,
-    /// Whether its phones dial star codes; `None` keeps what is stored, for a new organisation yes.
+    /// Whether its phones can dial star codes; `None` keeps the stored value, which is true for a new organisation.
     pub star_codes: Option<bool>,
 }
 
@@ -115,7 +115,7 @@ impl WriteTransaction {
 }
 
 impl OrganisationRow {
-    /// Builds the declared organisation; what an apply file does not declare here is kept.
+    /// Builds the declared organisation; values that an apply file does not declare here are kept.
     fn organisation(&self, stored: Option<&OrganisationRecord>, now: Timestamp) -> OrganisationRecord {
         OrganisationRecord {
             id: stored.map_or_else(|| OrganisationId(Uuid::new_v4()), |stored| stored.id),

@@ -19,7 +19,7 @@ use crate::references::named;
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// An organisation's own id is what `scope` is compared with.
+/// `scope` is compared with the organisation's own id.
 const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
     select: "SELECT * FROM (SELECT *, id AS organisation_id FROM organisations) AS own",

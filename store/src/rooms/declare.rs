@@ -17,7 +17,7 @@ pub struct RoomRow {
     pub number: String,
     /// Its display name.
     pub name: String,
-    /// The participants' PIN; `None` keeps the stored one, and is no PIN for a new room.
+    /// The participants' PIN; `None` keeps the stored one; a new room then has no PIN.
     pub participant_pin: Option<Pin>,
     /// The moderators' PIN.
     pub moderator_pin: Pin,
@@ -97,7 +97,7 @@ impl WriteTransaction {
         Ok((made.id, change))
     }
 
-    /// Stores who is rung and who enters without a PIN; returns whether that changed.
+    /// Stores which extensions are rung and which enter without a PIN; returns whether that changed.
     async fn declare_people(&mut self, declared: &RoomRow, room: &Room) -> Result<bool, StoreError> {
         let stored = rooms(&mut self.transaction).await?.into_iter().find(|stored| stored.id == room.id);
         let RoomConfig { members, exemptions, .. } =

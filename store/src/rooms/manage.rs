@@ -163,8 +163,8 @@ impl WriteTransaction {
             .ok_or_else(|| Problem::NotFound("there is no such conference room".to_owned()))
     }
 
-    /// Like [`WriteTransaction::room_inside`], in one of the expected states. Its row is locked, so that of two
-    /// requests for one state only one is carried out.
+    /// Like [`WriteTransaction::room_inside`], but only in one of the expected states. The row is locked, so that of
+    /// two requests for one state only one is carried out.
     pub(super) async fn room_as_expected(
         &mut self,
         scope: Scope,

@@ -1,4 +1,4 @@
-//! Conference rooms: as they are managed one by one, as apply files declare them, and as the switch caches them.
+//! Conference rooms: as the API manages them, as apply files declare them, and as the switch caches them.
 
 mod declare;
 mod manage;

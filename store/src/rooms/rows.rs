@@ -11,7 +11,7 @@ use crate::search::searchable;
 use crate::sql::{Connection, Row, sql};
 use crate::statement::Statement;
 
-/// Every room as the switch knows it.
+/// Every room as the switch caches it.
 pub(crate) async fn rooms(connection: &mut Connection) -> Result<Vec<RoomConfig>, StoreError> {
     let mut members: HashMap<RoomId, Vec<ExtensionId>> = HashMap::new();
     let rows = sql("SELECT room_id, extension_id FROM conference_room_members

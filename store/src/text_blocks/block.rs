@@ -40,7 +40,7 @@ pub(super) struct Texts {
 pub(super) struct Numbers {
     /// The end of each record in `bytes`.
     pub(super) ends: Vec<u32>,
-    /// The numbers, with [`END`] behind each.
+    /// The numbers, with [`END`] after each.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -49,11 +49,11 @@ pub(super) struct Numbers {
 pub(super) struct Facet {
     /// The different values.
     pub(super) values: Vec<String>,
-    /// For each record the place of its value plus one, or zero.
+    /// For each record, the index of its value plus one; zero for none.
     pub(super) codes: Vec<u16>,
 }
 
-/// What the records of a search have.
+/// The condition that records of a search satisfy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Condition {
     /// The value of a facet.
@@ -64,7 +64,7 @@ pub(super) struct Condition {
     pub(super) q: Option<Finder<'static>>,
 }
 
-/// A condition that can be compared with others.
+/// A condition in a form that can be compared with others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sought {
     pub(super) facets: [Option<String>; FACETS],
@@ -72,8 +72,8 @@ pub(super) struct Sought {
     pub(super) q: Option<Vec<u8>>,
 }
 
-/// Which block it is. A block that is merged into a larger one has fewer records than that one, so what one id names
-/// never changes.
+/// Identifies a block. A block that is merged into a larger one has fewer records than that one, so an id always
+/// identifies the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct BlockId {
     pub(super) organisation: OrganisationId,
@@ -89,8 +89,8 @@ pub(super) struct Block {
     pub(super) texts: Texts,
 }
 
-/// A finder of `part` in numbers. It compares two bytes of `part` first: those that end last in it, because the numbers
-/// of a log share their first digits.
+/// A finder of `part` in numbers. It compares two bytes of `part` first: those whose last place in it is nearest to
+/// its end, because the numbers of a log share their first digits.
 pub(super) fn finder(part: &[u8]) -> Finder<'static> {
     let mut ranks = LastPlaces([u8::MAX; 256]);
     for (place, byte) in (0..u8::MAX).zip(part) {
@@ -101,7 +101,7 @@ pub(super) fn finder(part: &[u8]) -> Finder<'static> {
     FinderBuilder::new().build_forward_with_ranker_owned(ranks, part)
 }
 
-/// A rank of each byte; lower is compared first.
+/// A rank of each byte; a lower rank is compared first.
 struct LastPlaces([u8; 256]);
 
 impl HeuristicFrequencyRank for LastPlaces {
@@ -192,7 +192,7 @@ impl Facet {
 }
 
 impl Texts {
-    /// The places of the records that satisfy `condition`, in ascending order.
+    /// The indexes of the records that satisfy `condition`, in ascending order.
     pub(super) fn search(&self, condition: &Condition) -> Vec<u32> {
         let mut hits = vec![true; self.callers.ends.len()];
         for (facet, wanted) in self.facets.iter().zip(&condition.facets) {
@@ -284,9 +284,9 @@ fn end_of(bytes: &[u8]) -> u32 {
 pub(super) const FACETS: usize = 3;
 /// Caller, destination, as dialled.
 pub(super) const NUMBERS: usize = 3;
-/// Records of a block that is written in one go.
+/// Records of a block that is written in one step.
 pub(super) const RECORDS_MAX: usize = 4096;
-/// Not part of any text: no match spans two numbers or two records.
+/// Not part of any text, so that no match spans two numbers or two records.
 const END: u8 = 0xFF;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The blocks that were searched last, in memory.
+//! The most recently searched blocks, in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl TextCache {
         Some(Arc::clone(texts))
     }
 
-    /// Keeps the texts of a block, unless they would displace others of the same search: one that reads more than
-    /// fits would otherwise find nothing when it is repeated.
+    /// Keeps the texts of a block, unless they would displace others of the same search: a search that reads more
+    /// than fits would otherwise find nothing in memory when it is repeated.
     pub(super) fn keep(&self, id: BlockId, texts: &Arc<Texts>, turn: Turn) {
         let mut cached = self.texts.lock();
         let size = size_of_entry(texts);
@@ -60,7 +60,7 @@ impl TextCache {
 }
 
 impl Cached {
-    /// Drops blocks of the oldest searches, but of no search from `turn` on, until a quarter of the size is free.
+    /// Drops blocks of the oldest searches, but not of searches from `turn` on, until a quarter of the size is free.
     fn make_room(&mut self, turn: Turn) {
         let mut by_turn: Vec<(Turn, BlockId)> =
             self.blocks.iter().map(|(id, (_, last))| (*last, *id)).filter(|(last, _)| *last < turn).collect();
@@ -80,9 +80,9 @@ fn size_of_entry(texts: &Texts) -> usize {
     texts.size_bytes() + ENTRY_BYTES
 }
 
-/// 64 MiB: the texts of some 1.6 million records.
+/// 64 MiB: the texts of about 1.6 million records.
 const SIZE_MAX_BYTES: usize = 64 << 20;
-/// What an entry of the map takes beside the texts.
+/// Memory that an entry of the map takes in addition to the texts.
 const ENTRY_BYTES: usize = 128;
 
 #[cfg(test)]

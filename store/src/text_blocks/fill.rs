@@ -1,4 +1,4 @@
-//! Makes the blocks of records that were stored before there were blocks.
+//! Creates the blocks of records that were stored before blocks existed.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::search::folded;
 use crate::sql::{Row, sql};
 use crate::{Store, StoreError};
 
-/// How far the blocks of old records are.
+/// The progress with the blocks of old records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filled {
-    /// Blocks of that many more records were stored.
+    /// Blocks for this many more records were stored.
     Some(u64),
     /// Every record is in a block.
     All,
 }
 
 impl Store {
-    /// Stores blocks of some records from before; a search reads the records of an organisation itself until all
-    /// of them are in blocks.
+    /// Stores blocks of some old records; a search reads the records of an organisation directly until all of them
+    /// are in blocks.
     ///
     /// # Errors
     /// When the database fails; nothing is then stored, and the next call tries again.
@@ -33,7 +33,7 @@ impl Store {
             return Ok(Filled::All);
         }
         let mut transaction = self.writer().begin_write().await?;
-        // Of several nodes one fills at a time.
+        // If there are several nodes, one fills at a time.
         let after = sql("UPDATE cdr_text_fill SET id = 1 WHERE id = 1
              RETURNING organisation_id, started_at_us, call_uuid")
         .fetch_one(&mut *transaction)

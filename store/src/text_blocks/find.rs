@@ -22,14 +22,14 @@ use crate::search::folded;
 use crate::sql::{Connection, sql, stored_text};
 use crate::statement::{Statement, parts};
 
-/// What blocks can find.
+/// The part of a query that blocks can answer.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Wanted {
     organisation: OrganisationId,
     condition: Condition,
     from_us: i64,
     to_us: i64,
-    /// Whether the filter has conditions that blocks know nothing of.
+    /// Whether the filter has conditions that blocks cannot answer.
     has_more: bool,
 }
 
@@ -47,7 +47,7 @@ struct Hits {
     matches: Arc<Matches>,
 }
 
-/// What is known of a block without reading it.
+/// The columns of a block that are read without its contents.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     first_call: Uuid,
@@ -57,9 +57,10 @@ struct Row {
 }
 
 impl Wanted {
-    /// What of `filter` inside `scope` blocks can find; `None` where they have nothing to search for, or too much.
+    /// The part of `filter` inside `scope` that blocks can answer; `None` if there is no text to search for, a text
+    /// contains a line end, or the search covers all organisations.
     pub(in super::super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
-        // Named one by one, so that no filter is forgotten.
+        // Fields are listed explicitly, so that no filter is forgotten.
         let CdrFilter {
             agent_id,
             billing_mode,
@@ -87,7 +88,7 @@ impl Wanted {
             user_agent,
         } = filter;
         let texts = [q.as_deref(), did.as_deref()];
-        // A line end stands between two texts of a record, and blocks have each text by itself.
+        // The records' search column joins texts with line ends; blocks have each text separately.
         if texts == [None, None] || texts.iter().flatten().any(|text| text.contains('\n')) {
             return None;
         }
@@ -126,7 +127,7 @@ impl Wanted {
         })
     }
 
-    /// Whether the filter has conditions that blocks know nothing of.
+    /// Whether the filter has conditions that blocks cannot answer.
     pub(in super::super) fn has_more(&self) -> bool {
         self.has_more
     }
@@ -149,7 +150,8 @@ pub(in super::super) async fn find(
     };
     let sought = wanted.condition.sought();
     let known = cache.searches.known(wanted.organisation, &sought);
-    // Of all blocks, so that blocks outside this window in time stay known, and those that were merged do not.
+    // From all blocks, so that matches in blocks outside this time window are kept, and those in merged blocks are
+    // not.
     let mut matches: Known =
         rows.iter().map(id).filter_map(|id| Some((id, Arc::clone(known.get(&id)?)))).collect();
     let rows: Vec<Row> = rows
@@ -176,7 +178,7 @@ pub(in super::super) async fn find(
             let texts = texts.ok_or(StoreError::Corrupt { column: "texts" })?;
             matches.insert(id(&row), Arc::new(Matches::new(texts.search(&wanted.condition))));
         }
-        // A search of a million records takes milliseconds; others get their turn in between.
+        // A search of a million records takes milliseconds; other tasks run in between.
         tokio::task::yield_now().await;
     }
     let hits = |block: Row| Some(Hits { block, matches: Arc::clone(matches.get(&id(&block))?) });
@@ -203,7 +205,7 @@ impl Found {
         window: &Window,
     ) -> Result<Vec<String>, StoreError> {
         let end = usize::try_from(window.offset).unwrap_or(usize::MAX).saturating_add(window.limit as usize);
-        // Times with their sign turned, so that the window's first records are the smallest.
+        // Times in inverted form for descending order, so that the window's first records are the smallest.
         let turned = |started_us: i64| match order {
             Order::Ascending => started_us,
             Order::Descending => !started_us,
@@ -216,7 +218,7 @@ impl Found {
             Order::Descending => (started_us, !call.as_u128()),
         };
         for part in self.blocks.chunks(KEYS_AT_ONCE) {
-            // Every record of the window comes before all those of the blocks that are left.
+            // Every record of the window comes before all those of the remaining blocks.
             let next = part.first().map(|hits| begins(&hits.block)).unwrap_or_default();
             if calls.len() >= end && calls.last().is_some_and(|(last, _)| *last < next) {
                 break;
@@ -231,7 +233,7 @@ impl Found {
         Ok(calls.iter().skip(first).map(|(_, call)| call.to_string()).collect())
     }
 
-    /// Drops matches outside the bounds in time, in the blocks that extend beyond one.
+    /// Drops matches outside the time bounds, in the blocks that cross a bound.
     async fn cut(&mut self, on: &mut Connection, wanted: &Wanted) -> Result<(), StoreError> {
         let is_cut = |row: &Row| row.first_started_us < wanted.from_us || row.last_started_us >= wanted.to_us;
         let (cut, mut whole): (Vec<Hits>, Vec<Hits>) =
@@ -270,7 +272,7 @@ async fn blocks(on: &mut Connection, organisation: OrganisationId) -> Result<Vec
         .collect()
 }
 
-/// How many records the organisation has, from the stored counts.
+/// The number of the organisation's records, from the stored counts.
 async fn records(on: &mut Connection, organisation: OrganisationId) -> Result<u64, StoreError> {
     let row = sql("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts
          WHERE organisation_id = $1 AND dimension = 'all'")
@@ -321,7 +323,7 @@ async fn keys_of(
     blocks.iter().map(keys).collect()
 }
 
-/// The bytes that `select` reads of each block.
+/// The bytes that `select` returns for each block.
 async fn read(
     on: &mut Connection,
     select: &'static str,
@@ -343,7 +345,7 @@ async fn read(
     Ok(packed)
 }
 
-/// Blocks that are read and searched in one go.
+/// Blocks that are read and searched in one step.
 const BLOCKS_AT_ONCE: usize = 8;
-/// Blocks whose keys are read at once: a page has its records in few.
+/// Blocks whose keys are read together: the records of a page are in few blocks.
 const KEYS_AT_ONCE: usize = 4;

@@ -42,7 +42,7 @@ pub(super) fn pack_texts(texts: &Texts) -> Vec<u8> {
     for facet in &texts.facets {
         put_short(&mut raw, facet.values.len());
         for value in &facet.values {
-            // Names and ids: far below this length.
+            // Names and ids: far shorter than this.
             let value = value.as_bytes().get(..usize::from(u16::MAX)).unwrap_or(value.as_bytes());
             put_short(&mut raw, value.len());
             raw.extend_from_slice(value);
@@ -142,7 +142,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
 
 fn take_len(rest: &mut &[u8]) -> Option<usize> {
     let records = usize::try_from(u32::from_le_bytes(take(rest, 4)?.try_into().ok()?)).ok()?;
-    // Every record, and every byte of a text, has at least a byte of what follows.
+    // Every record, and every byte of a text, takes at least one of the remaining bytes.
     (records <= rest.len()).then_some(records)
 }
 
@@ -165,7 +165,7 @@ fn take_varint(rest: &mut &[u8]) -> Option<u32> {
 const VERSION: u8 = 1;
 /// Bytes before the LZ4 block.
 const HEAD_LEN: usize = 5;
-/// Far more than any block has; a longer one is damage and must not be allocated.
+/// Far more than any block has; a longer one is damaged and must not be allocated.
 const RAW_LEN_MAX: u32 = 256 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the latest searches found in each block, in memory: the next page of a search, and a page that is loaded again,
-//! search only the blocks that were added since. Blocks never change.
+//! The matches of the latest searches in each block, in memory: the next page of a search, and a page that is loaded
+//! again, search only the blocks that were added since. Blocks never change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +16,10 @@ pub(super) type Known = HashMap<BlockId, Arc<Matches>>;
 /// The records of a block that a search found.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
-    /// Their places in the block, ascending.
+    /// Their indexes in the block, ascending.
     places: Box<[u32]>,
-    /// Their starts in microseconds and their ids, once they were read, where they are few: a page of rare matches
-    /// needs those of many blocks.
+    /// Their starts in microseconds and their ids, once they were read; kept only for few matches: a page of rare
+    /// matches needs the keys of many blocks.
     keys: OnceLock<Box<[Key]>>,
 }
 
@@ -35,12 +35,12 @@ impl Matches {
         self.places.len()
     }
 
-    /// The starts and ids, if they are known.
+    /// The starts and ids, if they were kept.
     pub(super) fn known_keys(&self) -> Option<&[Key]> {
         self.keys.get().map(|keys| &**keys)
     }
 
-    /// The starts and ids out of those of the block; few are kept.
+    /// Selects the starts and ids of the matches from those of the block; few are kept.
     pub(super) fn keys_in(&self, block: &Keys) -> Vec<Key> {
         let key = |place: &u32| {
             let place = *place as usize;
@@ -53,7 +53,7 @@ impl Matches {
         keys
     }
 
-    /// The matches whose key passes; `keys` are those of all.
+    /// The matches whose key satisfies `passes`; `keys` are the keys of all matches.
     pub(super) fn only(&self, keys: &[Key], passes: impl Fn(&Key) -> bool) -> Self {
         let (places, keys): (Vec<u32>, Vec<Key>) =
             self.places.iter().zip(keys).filter(|(_, key)| passes(key)).unzip();
@@ -68,7 +68,7 @@ impl Matches {
         self.places.len() <= KEYS_MAX
     }
 
-    /// The memory that these take once their keys were read.
+    /// The memory that the matches take once their keys were read.
     fn size_bytes(&self) -> usize {
         let keys = if self.are_few() { self.places.len() * size_of::<Key>() } else { 0 };
         size_of_val(&*self.places) + keys + ENTRY_BYTES
@@ -77,8 +77,8 @@ impl Matches {
 
 /// The latest searches; clones share them.
 ///
-/// *Bounds*: [`SEARCHES_MAX`] in all, [`OWN_SEARCHES_MAX`] of one organisation, of each [`SEARCH_MAX_BYTES`], of all
-/// together [`SIZE_MAX_BYTES`].
+/// *Bounds*: [`SEARCHES_MAX`] searches in total, [`OWN_SEARCHES_MAX`] per organisation; [`SEARCH_MAX_BYTES`] per
+/// search, [`SIZE_MAX_BYTES`] in total.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Searches(Arc<Mutex<Vec<Search>>>);
 
@@ -91,7 +91,7 @@ struct Search {
 }
 
 impl Searches {
-    /// What is known of a search; empty when it is new.
+    /// The kept matches of a search; empty if there are none.
     pub(super) fn known(&self, organisation: OrganisationId, sought: &Sought) -> Arc<Known> {
         let searches = self.0.lock();
         let search =
@@ -99,8 +99,8 @@ impl Searches {
         search.map(|search| Arc::clone(&search.known)).unwrap_or_default()
     }
 
-    /// Keeps what a search found, in place of what was known of it; the oldest ones are dropped, first those of the same
-    /// organisation.
+    /// Keeps the matches of a search in place of its earlier ones. The oldest searches are dropped, first those of
+    /// the same organisation.
     pub(super) fn keep(&self, organisation: OrganisationId, sought: Sought, known: Known) {
         let size_bytes = size_of_search(&sought, &known);
         let mut searches = self.0.lock();
@@ -133,9 +133,9 @@ const OWN_SEARCHES_MAX: usize = 8;
 /// One million matches, or some 150,000 whose keys are kept.
 const SEARCH_MAX_BYTES: usize = 4 << 20;
 const SIZE_MAX_BYTES: usize = 16 << 20;
-/// Matches of a block whose keys are kept.
+/// Largest number of matches of a block whose keys are kept.
 const KEYS_MAX: usize = 64;
-/// What an entry of the map takes beside the places and the keys.
+/// Memory that an entry of the map takes in addition to the indexes and the keys.
 const ENTRY_BYTES: usize = 128;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Adds blocks with the records that they contain, and merges small ones.
 //!
 //! A transaction adds one block per organisation, however few records it has. Whenever this process has added
-//! [`FAN_OUT`] blocks of an organisation, blocks of similar size are merged, so that a record is rewritten about three
-//! times in its life, and an organisation has few blocks that are not full.
+//! [`FAN_OUT`] blocks of an organisation, blocks of similar size are merged. So a record is rewritten about three
+//! times in total, and an organisation has few blocks that are not full.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::columns::{number, parsed};
 use crate::sql::{Connection, Value, sql};
 use crate::statement::{Statement, parts};
 
-/// How many blocks of each organisation this process has added since it merged some; clones share the numbers.
+/// How many blocks of each organisation this process has added since its last merge; clones share the numbers.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Unmerged(Arc<Mutex<HashMap<OrganisationId, usize>>>);
 
@@ -90,8 +90,8 @@ fn row(organisation: OrganisationId, block: &Block) -> [Value; 8] {
     ]
 }
 
-/// Whether no other transaction merges blocks of the organisation. Another node's merge is not waited for: this one
-/// then comes later.
+/// Takes the merge lock of the organisation; `false` if another transaction holds it. The caller does not wait for
+/// another node's merge: it merges later instead.
 async fn alone(connection: &mut Connection, organisation: OrganisationId) -> Result<bool, StoreError> {
     if let Connection::Sqlite(..) = connection {
         return Ok(true);
@@ -105,7 +105,7 @@ async fn alone(connection: &mut Connection, organisation: OrganisationId) -> Res
     Ok(number::<i64>(&row, "locked")? == 1)
 }
 
-/// Merges the blocks of an organisation that are not full, where there are enough of a size.
+/// Merges the blocks of an organisation that are not full, if there are enough of similar size.
 async fn merge_small(connection: &mut Connection, organisation: OrganisationId) -> Result<(), StoreError> {
     let rows =
         sql("SELECT first_call_uuid, records, size_bytes FROM cdr_text_blocks WHERE organisation_id = $1
@@ -124,8 +124,9 @@ async fn merge_small(connection: &mut Connection, organisation: OrganisationId) 
     Ok(())
 }
 
-/// Which blocks become one: those of a tier, once they are many, together with those of higher tiers if their number
-/// is completed by it. Each block is given with its weight, about the number of its records.
+/// Which blocks are merged into one: those of a tier, once they are many. If the result completes the number of a
+/// higher tier, the blocks of that tier are included. Each block has its weight, which is about the number of its
+/// records.
 fn to_merge(small: Vec<(Uuid, u64)>) -> Vec<Vec<Uuid>> {
     let mut tiers = [const { Vec::new() }; TIERS];
     for (block, weight) in small {
@@ -197,15 +198,15 @@ async fn merge(
     Ok(())
 }
 
-/// Blocks of a tier that become one.
+/// Blocks of a tier that are merged into one.
 const FAN_OUT: usize = 16;
 /// Blocks below 16, below 256 and below 4,096.
 const TIERS: usize = 3;
-/// The weight from which a block is not merged any more; the statement that reads small blocks has it too.
+/// The weight from which a block is no longer merged; the statement that reads small blocks contains it too.
 const FULL: u64 = 4096;
-/// What the texts of a record take, generously; a block of longer ones is full with fewer records.
+/// The size of the texts of a record, estimated generously; a block of longer texts is full with fewer records.
 const TYPICAL_BYTES: u64 = 256;
-/// So that the lock of an organisation is none of another kind.
+/// Distinguishes the lock of an organisation from locks of other kinds.
 const MERGE_LOCK: i64 = 0x5EED_0190_7E87_B10C;
 
 #[cfg(test)]
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// However long it goes on: few small blocks, and each record rewritten few times.
+    /// However long it runs: few small blocks, and each record rewritten few times.
     #[test]
     fn a_record_is_rewritten_a_few_times() {
         let (mut blocks, mut rewritten) = (Vec::<(Uuid, u64)>::new(), 0);

@@ -19,9 +19,9 @@ pub struct TrunkRow {
     pub name: String,
     /// The only organisation that uses it; `None` means every organisation.
     pub organisation_id: Option<OrganisationId>,
-    /// Where calls are sent.
+    /// The address that calls are sent to.
     pub address: Option<String>,
-    /// Where calls come from.
+    /// The networks that calls come from.
     pub accept_from: Vec<Network>,
     /// Lower values are tried first.
     pub priority: u16,
@@ -35,15 +35,15 @@ pub struct TrunkRow {
     pub register: bool,
     /// Numbers that are sent exactly as dialled.
     pub short_numbers: Vec<String>,
-    /// Which source address its media must have; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
     /// Whether it has video.
     pub video: Video,
-    /// The longest duration of an answered call over it in seconds; `None` sets no limit.
+    /// The longest duration of an answered call over it in seconds; `None` means no limit.
     pub max_call_seconds: Option<u32>,
-    /// How its carrier differs from others.
+    /// Settings for carriers that deviate from the usual behaviour.
     pub interop: TrunkInterop,
 }
 
@@ -60,8 +60,8 @@ impl WriteTransaction {
         row.map(|row| parsed(&row, "id")).transpose()
     }
 
-    /// Returns the field in which a trunk claims what a trunk of another organisation, or a shared one,
-    /// claims. An operator may assign to an organisation what is shared.
+    /// Returns the field in which a trunk claims a value that a trunk of another organisation, or a shared one,
+    /// already claims. An operator may assign shared values to an organisation.
     ///
     /// # Errors
     /// When the database fails.
@@ -72,7 +72,7 @@ impl WriteTransaction {
         claims: &Claims,
         is_operator: bool,
     ) -> Result<Option<&'static str>, StoreError> {
-        // The later of two transactions waits here, and then sees what the earlier one has claimed.
+        // The later of two transactions waits here, and then sees the claims of the earlier one.
         sql("UPDATE directory_revision SET revision = revision WHERE id = 1")
             .execute(&mut *self.transaction)
             .await?;

@@ -169,7 +169,8 @@ impl WriteTransaction {
     }
 }
 
-/// Checks that an organisation sets on a trunk only what it may set; what an operator has set is kept.
+/// Checks that an organisation changes only the settings of a trunk that it may change; those of an operator are
+/// kept.
 fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecord) -> Result<(), Problem> {
     if scope == Scope::Everything {
         return Ok(());
@@ -178,7 +179,7 @@ fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecor
     if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
 }
 
-/// Whether the caller owns the trunk; a shared one is the operator's.
+/// Whether the caller owns the trunk; a shared trunk belongs to the operator.
 fn owned(scope: Scope, owner: Option<OrganisationId>) -> bool {
     owner.map_or(scope == Scope::Everything, |owner| scope.covers(owner, None))
 }

@@ -1,4 +1,4 @@
-//! Trunks: carriers and peers, identified by the addresses that their calls come from.
+//! Trunks: carriers and peers, identified by the source addresses of their calls.
 
 mod declare;
 mod manage;

@@ -120,7 +120,7 @@ pub(super) fn trunk(row: &Row) -> Result<TrunkRecord, StoreError> {
     })
 }
 
-/// How the carrier of a trunk differs from others.
+/// The settings for a carrier that deviates from the usual behaviour.
 pub(crate) fn interop(row: &Row) -> Result<TrunkInterop, StoreError> {
     Ok(TrunkInterop {
         backup_addresses: items(row, "backup_addresses")?,

@@ -1,4 +1,4 @@
-//! What authentication needs: accounts, ended sessions, the signing secret.
+//! The stored data of authentication: accounts, ended sessions, the signing secret.
 
 use sidetone_model::ids::UserId;
 use sidetone_model::time::Timestamp;
@@ -57,7 +57,7 @@ impl Store {
         row.map(|row| Ok(row.try_get("password_hash")?)).transpose()
     }
 
-    /// Replaces the hash of a user's password and ends their sessions; `false` when `old` is no longer there.
+    /// Replaces the hash of a user's password and ends their sessions; `false` when `old` is no longer stored.
     ///
     /// # Errors
     /// When the database fails.
@@ -105,8 +105,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the secret that signs sessions: the stored one, or `fresh`, which is then stored. It is the
-    /// same on every node, and after every start.
+    /// Returns the secret that signs sessions: the stored one, or `fresh`, which is then stored. It is the same on
+    /// every node, and after every restart.
     ///
     /// # Errors
     /// When the database fails.

@@ -1,4 +1,4 @@
-//! Reads deliveries, and queues them on request.
+//! Reads deliveries, and queues deliveries on request.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl Store {
             items: "SELECT id, webhook_id, organisation_id, event_id, kind, status, next_at_us,
                 '' AS body, created_at_us, updated_at_us FROM webhook_deliveries",
             matching: &|statement| matching(statement, scope, webhook, filter),
-            // A webhook has one delivery of an event.
+            // A webhook has one delivery for each event.
             sorting: Sorting::descending(&[SortColumn::Text("event_id")]),
         };
         let mut transaction = self.readers().begin_read().await?;

@@ -84,12 +84,12 @@ impl Store {
             .bind(&secret.0)
             .bind(search(&made))
             .bind(now.as_micros());
-        // The switch does not read webhooks: the directory's revision stays.
+        // The switch does not read webhooks: the directory's revision does not change.
         write.finish(statement, Change::Unchanged).await?;
         Ok(made)
     }
 
-    /// Changes a webhook inside `scope`. Disabling it cancels its waiting deliveries; enabling it, or another
+    /// Changes a webhook inside `scope`. Disabling it cancels its waiting deliveries; enabling it, or changing its
     /// address, resets its failures.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Store {
         .bind(id.to_string())
         .bind(after.organisation_id.to_string());
         statement.execute(&mut *write.transaction).await.map_err(StoreError::from)?;
-        // Also when it is enabled: the interrupted attempt of a crashed node belongs to the time before.
+        // Also when it is enabled: an interrupted attempt of a crashed node belongs to the time when it was disabled.
         if was_active != after.active {
             cancel_waiting(&mut write.transaction, id, now).await?;
         }

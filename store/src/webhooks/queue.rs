@@ -1,4 +1,4 @@
-//! Puts deliveries into the queues of webhooks: those of every event, and single ones on request.
+//! Queues deliveries of webhooks: those of every event, and single ones on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,9 +35,9 @@ struct Next {
 impl Store {
     /// Queues the next events of the log for the webhooks that subscribe to them, a bounded number.
     ///
-    /// The deliveries and the new position in the log are one transaction: after a crash at any time, no
-    /// event is left out and none is queued twice. If another node was faster, there is nothing to do. Where no
-    /// webhook subscribes to the events, the position is stored now and then.
+    /// The deliveries and the new position in the log are one transaction: after a crash at any time, no event is
+    /// left out and none is queued twice. If another node was faster, there is nothing to do. If no webhook
+    /// subscribes to the events, the position is stored only at intervals.
     ///
     /// # Errors
     /// When the database fails; nothing is queued then.
@@ -57,7 +57,7 @@ impl Store {
             self.hand_out().set_place(Some(Place { reached: next, ..place }));
             return Ok(HandedOut { queued: 0, is_last });
         }
-        // Until the commit it is not known.
+        // The position is unknown until the commit.
         self.hand_out().set_place(None);
         let mut transaction = self.writer().begin_write().await?;
         let moved = sql("UPDATE webhook_cursor SET position = $1 WHERE id = 1 AND position = $2")
@@ -71,7 +71,7 @@ impl Store {
         let mut queued = 0;
         for deliveries in wanted {
             let Some(first) = deliveries.first() else { continue };
-            // Disabled since it was read: its events are not queued.
+            // Disabled after it was read: its events are not queued.
             if !due_at(&mut transaction, first.webhook, now).await? {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Store {
         Ok(HandedOut { queued, is_last })
     }
 
-    /// How far this process has come.
+    /// The position that this process has reached.
     async fn handed_out_place(&self, now: Timestamp) -> Result<Place, StoreError> {
         if let Some(place) = self.hand_out().place() {
             return Ok(place);
@@ -103,8 +103,8 @@ impl Store {
         Ok(Next { events, next: batch.next, is_last: batch.is_last })
     }
 
-    /// The webhooks of the events' organisations, in the order of their ids. Read after the events, so that it
-    /// contains every webhook that was created before them.
+    /// The webhooks of the events' organisations, in the order of their ids. Read after the events, so that every
+    /// webhook created before them is included.
     async fn wanting(
         &self,
         events: &[Arc<StreamedEvent>],
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-/// What a webhook subscribes to.
+/// The events that a webhook subscribes to.
 struct Wanting {
     organisation: OrganisationId,
     patterns: Vec<EventPattern>,
@@ -188,8 +188,8 @@ pub(super) async fn queue(
     Ok(done.rows_affected() == 1)
 }
 
-/// Schedules an enabled webhook for `at` at the latest; returns whether it is enabled. Its row is locked
-/// until the transaction ends.
+/// Schedules an enabled webhook for `at` at the latest; returns whether it is enabled. Its row stays locked until the
+/// transaction ends.
 pub(super) async fn due_at(
     connection: &mut Connection,
     webhook: WebhookId,

@@ -1,8 +1,8 @@
-//! Database work of the sender: what is due, which node attempts it, and how it ended.
+//! Database work of the sender: which deliveries are due, which node attempts them, and their results.
 //!
-//! An attempt is leased: its node takes the lease before it begins, and another node takes over when the
-//! lease expires without a result. These functions serve every organisation at once, by the ids of rows that
-//! they read themselves.
+//! An attempt is leased: its node takes the lease before it begins, and another node takes over when the lease
+//! expires without a result. These functions serve all organisations together, by the ids of rows that they read
+//! themselves.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct ClaimedDelivery {
     pub round_attempts: u32,
     /// All finished attempts.
     attempts: i64,
-    /// Known to this attempt only.
+    /// The token of this attempt's lease.
     lease: String,
 }
 
@@ -55,14 +55,14 @@ pub struct SettledAttempt {
     pub delivery: ClaimedDelivery,
     /// The attempt; it succeeded if it has no error.
     pub attempt: Attempt,
-    /// When the next one is due after a failure; `None` after the last.
+    /// When the next attempt is due after a failure; `None` after the last.
     pub retry_at: Option<Timestamp>,
 }
 
 /// The results of several attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settlement {
-    /// Deliveries that arrived.
+    /// Deliveries that succeeded.
     pub delivered: u64,
     /// Attempts that failed.
     pub failures: u64,
@@ -95,7 +95,7 @@ impl Store {
         Ok(())
     }
 
-    /// The webhooks with something due, the longest waiting first, at most `limit`.
+    /// The webhooks with a due delivery, the longest waiting first, at most `limit`.
     ///
     /// # Errors
     /// When the database fails.
@@ -109,8 +109,8 @@ impl Store {
         rows.iter().map(|row| parsed(row, "id")).collect()
     }
 
-    /// Shortens every wait that is longer than `pause_max` after the last attempt: such a due time comes from
-    /// a clock that has been set back since. Repeating this, also on several nodes, changes nothing.
+    /// Shortens every wait that is longer than `pause_max` after the last attempt: such a due time was set before the
+    /// clock was set back. Repeating this, also on several nodes, changes nothing.
     ///
     /// # Errors
     /// When the database fails.
@@ -139,7 +139,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns when the next webhook becomes due, among those with nothing due at `now`.
+    /// Returns when the next webhook becomes due, among those without a due delivery at `now`.
     ///
     /// # Errors
     /// When the database fails.
@@ -163,8 +163,8 @@ impl Store {
         number(&row, "total")
     }
 
-    /// Leases what is due of each webhook, at most as many as are granted, and never more than `running_max`
-    /// attempts of one webhook at a time on all nodes together.
+    /// Leases the due deliveries of each webhook, at most as many as are granted. Never more than `running_max`
+    /// attempts of one webhook run at a time on all nodes together.
     ///
     /// # Errors
     /// When the database fails; nothing is leased then.
@@ -185,7 +185,7 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Stores how attempts ended, and disables webhooks whose endpoints failed for too long.
+    /// Stores the results of attempts, and disables webhooks whose endpoints failed for too long.
     ///
     /// # Errors
     /// When the database fails; nothing is stored then, and the call may be repeated.
@@ -329,7 +329,7 @@ async fn settle(
             Some(at) => ("retrying", Some(at)),
         };
         if !write_attempt(connection, settled, status, retry_at, now).await? {
-            // The lease expired and another node has it, or the delivery is gone.
+            // The lease expired and another node has the delivery, or the delivery was removed.
             continue;
         }
         failing_since = failed.then_some(since);
@@ -412,7 +412,6 @@ async fn look_when_due(connection: &mut Connection, webhook: WebhookId) -> Resul
     Ok(())
 }
 
-/// Longer than any attempt may take, and how long after a crash of a node another one takes its attempts
-/// over.
+/// Longer than any attempt may take. After a node crashes, another one takes its attempts over after this time.
 const LEASE_US: i64 = 60 * 1_000_000;
 const PURGE_ROWS_MAX: i64 = 500;

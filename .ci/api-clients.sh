@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# api/openapi.json as integrators use it: a validator, and two generators of clients whose code is type-checked. Called
-# from .ci/run; without Python or npm, or a package index, it says so and skips what needs them.
+# Checks api/openapi.json with a validator and two client generators, whose code is type-checked. Called
+# from .ci/run; without Python, npm or a package index it prints a notice and skips the checks that need them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

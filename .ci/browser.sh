@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The panel in Chromium, in front of the built program (tests/browser): .ci/browser.sh [--screenshots FOLDER] [SUITE…].
+# Tests the panel of the built program in Chromium (tests/browser): .ci/browser.sh [--screenshots FOLDER] [SUITE…].
 # Called from .ci/run; needs chromium, node, npm and openssl, and skips with a notice where they are missing, except in CI.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Schemathesis against a running engine with two tenants in it: every operation of the API document, with every check
-# that there is. Called from .ci/run; without Python or pip it says so and skips.
+# Schemathesis against a running engine with two tenants in it: every operation of the API document, with every
+# available check. Called from .ci/run; without Python or pip it prints a notice and skips.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

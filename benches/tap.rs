@@ -1,7 +1,7 @@
-//! Frames per second through the ring and the engine behind it, and the processor time that a paced load takes.
+//! Frames per second through the ring and the engine, and the processor time that a paced load takes.
 //!
 //! A sender on loopback plays the streams of many G.711 calls; both run on this machine, so the sender's own work is
-//! part of what is shared. Packets that were dropped are told: a rate with drops is none that can be lived at.
+//! part of what is shared. Dropped packets are shown: a rate with drops is not sustainable.
 //! Needs CAP_NET_RAW.
 #![allow(missing_docs, reason = "a bench has no readers of its documentation")]
 #![allow(
@@ -24,7 +24,7 @@ use sidetone::tap::session::TapSession;
 use sidetone_media::time::Micros;
 
 fn main() {
-    // `cargo test --benches` wants to know that it starts.
+    // `cargo test --benches` only checks that the bench starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// Sends at a rate for some seconds and reads it.
+/// Sends at a rate for some seconds and reads the packets.
 fn measure(rate: u64) {
     let options = RingOptions::default();
     let mut rings = [Ring::open("lo", options, now).expect("packets may be read on lo (CAP_NET_RAW)")];
@@ -49,11 +49,11 @@ fn measure(rate: u64) {
     };
     let (begin, cpu) = (Instant::now(), cpu_us());
     let (mut frames, mut dropped, mut idle) = (0_u64, 0, 0);
-    // What the sender left in the ring is read too.
+    // Also reads what the sender left in the ring.
     while idle < 5 {
         ring::wait(&rings, Duration::from_millis(100));
         let read = ring::read(&mut rings, |record| {
-            // Other traffic of this machine is not what is measured.
+            // Other traffic of this machine is not measured.
             frames += u64::from(record.wire_len == WIRE_LEN);
             session.record(record);
         });
@@ -95,7 +95,7 @@ fn send(rate: u64, sent: &AtomicU64) {
             packet[2..4].copy_from_slice(&(number as u16).to_be_bytes());
             packet[4..8].copy_from_slice(&(number as u32 * 160).to_be_bytes());
             packet[8..12].copy_from_slice(&(stream as u32 + 1).to_be_bytes());
-            // Nobody takes them there, and a full queue at the end of their way is no matter.
+            // No socket receives them; it does not matter when a queue of the system is full.
             let _ = sockets.get(stream).map(|socket| socket.send(&packet));
             count += 1;
         }

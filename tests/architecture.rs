@@ -1,4 +1,5 @@
-//! Holds the floors of `ARCHITECTURE.md`: which part may import which, where SQL lives, who starts tasks; and that files form no circles.
+//! Checks the layers of `ARCHITECTURE.md`: which part may import which, where SQL lives, who starts tasks; and that
+//! files form no import cycles.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
 
 #[path = "architecture/circles.rs"]
@@ -17,7 +18,7 @@ mod tenancy;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder or file, the names that must not stand in its `use` lines or paths, and why.
+/// A folder or file, the names that must not occur in its `use` lines or paths, and why.
 const FLOORS: &[(&str, &[&str], &str)] = &[
     (
         "switch/src/conference",
@@ -75,7 +76,7 @@ const FLOORS: &[(&str, &[&str], &str)] = &[
     ("src/webhooks/scheduler.rs", &["tokio"], "who may send now is pure"),
 ];
 
-/// Folders in which only the listed parts may name something: `(root, allowed parts, names, why)`.
+/// Folders in which only the listed parts may use a name: `(root, allowed parts, names, why)`.
 const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "media/src",
@@ -90,8 +91,8 @@ const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
     ("src", &["src/tap/ring.rs"], &["netring"], "frames are lent and never let go"),
 ];
 
-/// A member of the workspace, the members it may depend on, and the crates it never depends on. What a member does not
-/// depend on it cannot import, so its files need no rule of their own.
+/// A member of the workspace, the members it may depend on, and the crates it never depends on. A member cannot
+/// import what it does not depend on, so its files need no rule of their own.
 const MEMBERS: &[(&str, &[&str], &[&str])] = &[
     ("api", &["model"], &["sqlx"]),
     ("call", &["media", "model", "sip"], IO),
@@ -109,7 +110,7 @@ const MEMBERS: &[(&str, &[&str], &[&str])] = &[
     ("wire", &[], &["axum", "sqlx", "tokio"]),
 ];
 
-/// What a crate without I/O never depends on.
+/// The crates that a crate without I/O never depends on.
 const IO: &[&str] = &["axum", "crossbeam-channel", "nix", "socket2", "sqlx", "tokio"];
 
 #[test]
@@ -132,7 +133,7 @@ fn floors_are_kept() {
     assert!(broken.is_empty(), "floors crossed:\n{}", broken.join("\n"));
 }
 
-/// A rule about a folder or a module that was renamed would hold without ever looking at anything.
+/// Every rule names an existing folder or module: after a rename it would pass without checking anything.
 #[test]
 fn rules_name_what_exists() {
     let floors = FLOORS.iter().map(|(place, names, _)| (*place, *names));
@@ -158,7 +159,7 @@ fn rules_name_what_exists() {
     assert!(missing.is_empty(), "rules name what is not there: {missing:#?}");
 }
 
-/// Cargo refuses an import of what the manifest does not name; this holds what the manifests name.
+/// Cargo refuses an import that the manifest does not name; this checks the manifests.
 #[test]
 fn members_depend_on_lower_floors_only() {
     let mut broken = Vec::new();
@@ -178,7 +179,7 @@ fn members_depend_on_lower_floors_only() {
     assert!(dependencies("api").contains(&"sidetone-model".to_owned()), "manifests are read");
 }
 
-/// The workspace forbids `unsafe`; only the crate of the system calls has lints of its own.
+/// The workspace forbids `unsafe`; only the crate of the system calls has its own lints.
 #[test]
 fn unsafe_lives_in_wire() {
     let manifest = |member: &str| {
@@ -215,7 +216,7 @@ fn only_entry_points_know_the_composition_root() {
     assert!(broken.is_empty(), "these import the composition root: {broken:?}");
 }
 
-/// Statements stand beside the function that runs them, and nowhere else.
+/// SQL statements are only in the store, next to the function that runs them.
 #[test]
 fn sql_lives_in_the_store() {
     let verbs = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "CREATE TABLE"];
@@ -236,7 +237,7 @@ fn sql_lives_in_the_store() {
     assert!(broken.is_empty(), "SQL outside store/src: {broken:?}");
 }
 
-/// Where tasks and threads may begin: `(file or folder, why)`. Everywhere else they belong to the supervisor.
+/// Where tasks and threads may be started: `(file or folder, why)`. All others belong to the supervisor.
 const SPAWNERS: &[(&str, &str)] = &[
     ("src/supervise", "the supervisor itself"),
     ("sip/src/transport/tcp/task.rs", "counts panics, tells the driver, starts the listener again"),
@@ -259,7 +260,8 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("phone/src", "phones, no part of the engine"),
 ];
 
-/// What begins a task or a thread. `spawn_blocking` is none: its caller awaits it and gets its panic as an error.
+/// Whether a line starts a task or a thread. `spawn_blocking` does not count: its caller awaits it and gets its panic
+/// as an error.
 fn spawns(line: &str) -> bool {
     let begins =
         ["tokio::spawn(", "thread::spawn(", "task::spawn(", ".spawn(", ".spawn_scoped(", "spawn_local("];
@@ -292,7 +294,7 @@ fn tasks_and_threads_belong_to_the_supervisor() {
     assert!(unused.is_empty(), "these begin none any more: {unused:?}");
 }
 
-/// A folder's `mod.rs` declares; and `foo.rs` never stands beside `foo/`.
+/// A `mod.rs` contains only declarations, and no `foo.rs` exists beside `foo/`.
 #[test]
 fn modules_have_one_door() {
     let mut broken = Vec::new();
@@ -313,7 +315,7 @@ fn modules_have_one_door() {
     assert!(broken.is_empty(), "{broken:?}");
 }
 
-/// The rules above see what they are meant to see: a check that cannot fail is none.
+/// The helper of the rules above finds the names that it should find: a check that cannot fail is worthless.
 #[test]
 fn the_reader_finds_a_crossing() {
     let line = |text: &str| names_one_of(text, &["tokio"]);
@@ -345,7 +347,7 @@ fn names_one_of(line: &str, names: &[&str]) -> bool {
     })
 }
 
-/// The numbered lines of a file up to its tests, without comments.
+/// The numbered lines of a file before its tests, without comments.
 fn code_lines(file: &Path) -> Vec<(usize, String)> {
     let code = fs::read_to_string(file).expect("source files are readable");
     code.lines()
@@ -356,7 +358,7 @@ fn code_lines(file: &Path) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The crates under `[dependencies]` of a member's manifest; those of tests alone are none.
+/// The crates under `[dependencies]` of a member's manifest; those only for tests do not count.
 fn dependencies(member: &str) -> Vec<String> {
     let manifest =
         fs::read_to_string(root().join(member).join("Cargo.toml")).expect("a member has a manifest");
@@ -375,7 +377,7 @@ fn sources() -> Vec<String> {
     members.chain(["src".to_owned()]).collect()
 }
 
-/// Every Rust file of a room (a folder or one file).
+/// Every Rust file of a part (a folder or one file).
 fn rust_files(room: &str) -> Vec<PathBuf> {
     let path = root().join(room);
     if path.is_file() {

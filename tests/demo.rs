@@ -1,4 +1,4 @@
-//! `sidetone demo --once --json`: every call of the demo ends with the verdict that it was made for.
+//! `sidetone demo --once --json`: every call of the demo ends with its intended verdict.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 use std::process::{Command, Output};
@@ -78,7 +78,7 @@ fn a_folder_that_cannot_be_made_is_one_line() {
     assert!(output.stdout.is_empty());
 }
 
-/// Sends SIGINT to a demo once `is_ready` says so of its folder, and answers what it left.
+/// Sends SIGINT to a demo once `is_ready` is true for its folder, and returns what it left.
 fn interrupted(args: &[&str], is_ready: impl Fn(&std::path::Path) -> bool) -> (Output, usize) {
     let name = args.join("");
     let folder = std::env::temp_dir().join(format!("sidetone-demo-interrupted{name}-{}", std::process::id()));
@@ -105,7 +105,7 @@ fn interrupted(args: &[&str], is_ready: impl Fn(&std::path::Path) -> bool) -> (O
 
 #[test]
 fn an_interrupted_demo_ends_without_its_calls_and_leaves_nothing() {
-    // The journal is there once the engine runs, and the calls take seconds.
+    // The journal exists once the engine runs, and the calls take seconds.
     let journal = |folder: &std::path::Path| {
         let demo = std::fs::read_dir(folder).into_iter().flatten().flatten().next();
         demo.is_some_and(|demo| demo.path().join("journal").is_dir())

@@ -1,6 +1,6 @@
-//! The fuzz targets on a stable compiler: what they were found to need care with, changes of it, and random bytes.
+//! The fuzz targets on a stable compiler: the committed corpus, mutations of it, and random bytes.
 //!
-//! `PROPTEST_CASES` sets how many of each.
+//! `PROPTEST_CASES` sets the number of each.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

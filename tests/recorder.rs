@@ -1,4 +1,4 @@
-//! The recorder beside a mix: what it costs the mix, and a real disk of 8 MB that is full (M10).
+//! The recorder and the mixer: its cost to the mixer, and a real disk of 8 MB that is full (M10).
 #![allow(clippy::panic, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 use std::alloc::System;
@@ -22,15 +22,15 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const ACME: OrganisationId = OrganisationId(Uuid::from_u128(1));
 const SESSION: ConferenceSessionId = ConferenceSessionId(Uuid::from_u128(2));
 
-/// One test, because the allocator counts what every thread does: a frame costs the mix a copy and nothing else, also
-/// when nobody takes it; and a disk that is full ends the recording.
+/// One test, because the allocator counts all threads: a frame costs the mixer one copy and nothing else, even when no
+/// task reads it; and a full disk ends the recording.
 #[test]
 fn a_mix_is_not_held_up_and_a_full_disk_ends_the_recording() {
     no_frame_allocates();
     a_disk_of_8_mb_fills_up();
 }
 
-/// The harness has a thread of its own, which may allocate meanwhile: what a frame allocates is there in every round.
+/// The test harness has its own thread, which may allocate: allocations of a frame would appear in every round.
 fn no_frame_allocates() {
     let rounds: Vec<(usize, usize)> = (0..5).map(|_| allocations_of_frames()).collect();
     assert!(rounds.contains(&(0, 0)), "{rounds:?}");
@@ -41,7 +41,7 @@ fn allocations_of_frames() -> (usize, usize) {
     let pcm = [7; 320];
     sink.frame(Micros(0), &pcm);
     let region = Region::new(ALLOCATOR);
-    // More than wait for the disk: the last ones are lost.
+    // More frames than the queue to the disk holds: the last ones are lost.
     for n in 1..600 {
         assert!(sink.frame(Micros(n * 20_000), &pcm));
     }
@@ -64,7 +64,7 @@ fn a_disk_of_8_mb_fills_up() {
         Recorder::start(disk.clone(), 0, &Supervisor::default(), move |told| ended.send(told).unwrap())
             .unwrap();
     let mut sink = recorder.begins().begin(ACME, SESSION).unwrap();
-    // As fast as the disk takes it, until the mix is told that it is over.
+    // As fast as the disk accepts, until the sink reports the end.
     let mut at = Micros(0);
     while sink.frame(at, &[1; 320]) {
         at = Micros(at.0 + 20_000);
@@ -81,7 +81,7 @@ fn a_disk_of_8_mb_fills_up() {
     recorder.stop();
 }
 
-/// A file system in memory, which goes with it.
+/// A tmpfs, which is unmounted when the value is dropped.
 struct Tmpfs(PathBuf);
 
 impl Tmpfs {

@@ -78,7 +78,7 @@ fn with_store(mut case: impl AsyncFnMut(&Store)) {
     with_database(async |store, _| case(store).await);
 }
 
-/// Runs one case on a fresh database of every kind, which other clients reach too.
+/// Runs one case on a fresh database of every kind, with its location for other clients.
 fn with_database(mut case: impl AsyncFnMut(&Store, &TestDatabase)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -330,13 +330,13 @@ fn the_directory_is_what_was_declared() {
         assert_eq!((stored.strict_source, stored.max_call_seconds), (Some(StrictSource::Any), Some(600)));
         assert_eq!((stored.srtp, stored.video), (Srtp::Optional, Video::Pass));
 
-        // A password that is not given again stays; an empty one goes.
+        // A password that is not declared again stays; an empty one is removed.
         let mut write = store.write().await.unwrap();
         let silent = TrunkRow { password: None, ..trunk.clone() };
         assert_eq!(write.declare_trunk(&silent, at(1)).await.unwrap().1, Change::Unchanged);
         let none = TrunkRow { password: Some(Secret::default()), ..trunk };
         assert_eq!(write.declare_trunk(&none, at(1)).await.unwrap().1, Change::Changed);
-        // A bound that is not declared again goes.
+        // A limit that is not declared again is removed.
         let loose = TrunkRow {
             strict_source: None,
             srtp: Srtp::Off,
@@ -347,7 +347,7 @@ fn the_directory_is_what_was_declared() {
         assert_eq!(write.declare_trunk(&loose, at(2)).await.unwrap().1, Change::Changed);
         let unbounded = OrganisationRow { max_call_seconds: None, ..acme() };
         assert_eq!(write.declare_organisation(&unbounded, at(2)).await.unwrap().1, Change::Changed);
-        // Forwarding that is not declared stays: people change it by their phones.
+        // Forwarding that is not declared stays, because users change it on their phones.
         let plain = ExtensionRow {
             strict_source: None,
             forwarding: None,
@@ -492,7 +492,7 @@ fn the_journal_becomes_rows_each_once_across_a_crash() {
             }
         }
         assert!(journal.tick(at(30)).unwrap().await);
-        // The process dies here once, and again when all of it is stored and the journal is still there.
+        // The process crashes here once, and again when everything is stored and the journal still exists.
         let (first, second) = (TempDir::snapshot(dir.path()), TempDir::snapshot(dir.path()));
         drop((journal, reader));
         for (crashed, new) in [(first, 250), (second, 0)] {
@@ -553,7 +553,7 @@ fn a_damaged_write_ahead_log_loses_nothing_that_the_journal_still_has() {
         while stored.load(Ordering::Relaxed) < 20 {
             tokio::task::yield_now().await;
         }
-        // Both as a crash leaves them: the log holds the rows, the current segment the records.
+        // Both in the state after a crash: the log has the rows, the current segment the records.
         let (database, segments) = (TempDir::snapshot(dir.path()), TempDir::snapshot(journal_dir.path()));
         for back in (1..=512).step_by(73) {
             for flip in [false, true] {

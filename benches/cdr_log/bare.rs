@@ -1,4 +1,4 @@
-//! The same questions as plain statements: what the database takes without the store.
+//! The same queries as plain SQL: what the database needs without the store.
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -32,7 +32,7 @@ impl Bare {
         }
     }
 
-    /// How many records match.
+    /// The number of matching records.
     pub async fn count(&self, case: &Case) -> u64 {
         let text = AssertSqlSafe(format!("SELECT COUNT(*) FROM cdrs WHERE {}", case.condition));
         let count: i64 = match self {
@@ -42,7 +42,7 @@ impl Bare {
         count.unsigned_abs()
     }
 
-    /// After a fill in one go, what goes on beside a slow one: statistics, and the log folded into the file.
+    /// Completes after a bulk fill what happens during a gradual one: statistics, and the WAL copied into the file.
     pub async fn settle(&self) {
         match self {
             Bare::Postgres(pool) => drop(pool.execute("VACUUM ANALYZE").await.unwrap()),
@@ -63,7 +63,7 @@ impl Bare {
                     .unwrap();
                 rows.iter().map(|row| (row.get(0), row.get(1))).collect()
             }
-            // The library is built without the table of sizes by object: the file as a whole.
+            // The library is built without `dbstat`, so the file is reported as one total.
             Bare::Sqlite(pool) => {
                 let row = pool
                     .fetch_one(

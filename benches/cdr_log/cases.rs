@@ -1,4 +1,4 @@
-//! What is asked: every filter of the document, sorts, pages and searches.
+//! The measured queries: every filter of the API document, sort orders, pages and searches.
 
 use sidetone_model::call::{Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 use crate::records::{YEAR_START_US, YEAR_US, part};
 
-/// One question in its three forms.
+/// One query in its three forms.
 pub struct Case {
     pub name: &'static str,
-    /// Below `/api/v1`.
+    /// The path below `/api/v1`.
     pub path: String,
     pub query: CdrQuery,
-    /// What stands behind `WHERE` in the bare statement.
+    /// The condition after `WHERE` in the bare statement.
     pub condition: String,
-    /// The bare statement's order and part.
+    /// `ORDER BY`, `LIMIT` and `OFFSET` of the bare statement.
     pub tail: String,
 }
 
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-/// Every case, asked of `organisation`.
+/// Every case, for `organisation`.
 pub fn cases(organisation: OrganisationId) -> Vec<Case> {
     let newest = || (CdrSort::StartedAt, Order::Descending, Window::default());
     let mut cases = Vec::new();

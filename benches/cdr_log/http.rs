@@ -22,13 +22,13 @@ impl Client {
         let length = self.head("content-length:").expect("a list has a length").parse().unwrap();
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).unwrap();
-        // Found in the text: reading the records is the caller's time.
+        // The number is searched in the text, so that parsing the records is not measured.
         let text = String::from_utf8(body).unwrap();
         let (_, rest) = text.rsplit_once("\"total\":").unwrap_or_else(|| panic!("{path}: {text}"));
         rest.split(',').next().unwrap().parse().unwrap()
     }
 
-    /// The lines of a body that ends with the connection.
+    /// Counts the lines of a body that ends when the connection closes.
     pub fn lines(&mut self, path: &str) -> usize {
         self.ask(path, "1.0");
         self.head("");
@@ -48,7 +48,7 @@ impl Client {
         self.stream.get_mut().write_all(request.as_bytes()).unwrap();
     }
 
-    /// Reads the head; the value of the header that begins with `name`.
+    /// Reads the head; returns the value of the header that begins with `name`.
     fn head(&mut self, name: &str) -> Option<String> {
         let mut found = None;
         loop {

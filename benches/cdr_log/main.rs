@@ -1,5 +1,5 @@
-//! The call log at size: how fast records are stored, and how long its lists take, each beside the bare SQL and
-//! beside the whole HTTP request in the same run.
+//! A large call log: how fast records are stored, and how long its lists take. Each time is shown beside that of the
+//! bare SQL and of the complete HTTP request in the same run.
 //!
 //! `cargo bench --bench cdr_log`, on SQLite and, when `SIDETONE_TEST_POSTGRES` names a server, on PostgreSQL.
 //! `benches/README.md` lists the variables that set the size, and what was measured.
@@ -41,16 +41,16 @@ use crate::http::Client;
 use crate::records::Maker;
 use crate::site::Site;
 
-/// How much is measured.
+/// The size of a run.
 pub struct Size {
-    /// Records in all.
+    /// Records in total.
     pub records: usize,
-    /// Those of the organisation that is asked; the others share the rest.
+    /// Records of the queried organisation; the others share the rest.
     pub largest: usize,
     pub organisations: usize,
     /// Requests of each case.
     pub requests: usize,
-    /// How many of them the bare SQL answers too.
+    /// How many of them the bare SQL runs as well.
     pub bare: usize,
     /// Records that are stored to measure the rate.
     pub stored: usize,
@@ -128,7 +128,7 @@ async fn fill(store: &Store, size: &Size, organisations: &[OrganisationId]) {
     let others = organisations.len() - 1;
     for index in 0..size.records {
         let place = index as f64 / size.records as f64;
-        // Calls of all organisations come interleaved, as they do.
+        // Calls of all organisations are interleaved, as in operation.
         let large = (index as u128 * size.largest as u128) % (size.records as u128) < size.largest as u128;
         let number = if large || others == 0 { 0 } else { 1 + index % others };
         batch.push(maker.record(organisations[number], number, place));
@@ -139,7 +139,7 @@ async fn fill(store: &Store, size: &Size, organisations: &[OrganisationId]) {
     }
 }
 
-/// Records through the journal and the writer's groups, as the engine stores them.
+/// Stores records through the journal and the writer's groups, as the engine does.
 async fn insert_rate(store: &Store, size: &Size, organisations: &[OrganisationId]) {
     let dir = site::folder();
     let (journal, reader, _) = Journal::open(dir.path()).unwrap();
@@ -254,13 +254,13 @@ fn print_case(case: &Case, matches: u64, times: &[Histogram<u64>; 4], first: Dur
     );
 }
 
-/// The export reads chunk by chunk: what the whole of it takes by record.
+/// The export reads chunk by chunk: the time of a complete export, per record.
 fn export(client: &mut Client, size: &Size, only: Option<&str>) {
     if only.is_some_and(|only| !"export".contains(only)) {
         return;
     }
     let began = Instant::now();
-    // The export takes a million records and no more: less than a year of them.
+    // The export ends after a million records, which is less than a year of them.
     let lines = client.lines("/cdrs/export?format=ndjson&direction=inbound");
     let rate = lines as f64 / began.elapsed().as_secs_f64();
     println!("export of {lines} of {} records: {rate:.0} records/s", size.records);
@@ -273,5 +273,5 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
 }
 
 const FILL_BATCH: usize = 2_000;
-/// Requests of a case before those that count.
+/// Requests of a case before the measured ones.
 const WARM_UP: usize = 2;

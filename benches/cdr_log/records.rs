@@ -1,4 +1,4 @@
-//! Records as a year of calls of many organisations leaves them.
+//! Records of many organisations, as a year of calls leaves them.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -27,7 +27,7 @@ impl Maker {
         Self { rng: StdRng::seed_from_u64(seed) }
     }
 
-    /// One call of `organisation`, which is number `number`, at `place` of 0 to 1 of the year.
+    /// One call of `organisation`, which has the index `number`, at `place` (0 to 1) within the year.
     pub fn record(&mut self, organisation: OrganisationId, number: usize, place: f64) -> Cdr {
         let rng = &mut self.rng;
         let direction = match rng.random_range(0..100) {
@@ -102,7 +102,7 @@ impl Maker {
             },
             ..empty(organisation)
         };
-        // One called party in eighty-five is heard badly; without another draw, so that the records stay the same.
+        // About one in eighty-five called parties has bad audio; no further random draw, so the records stay the same.
         let is_bad = cdr.quality.jitter_ms < Some(Hundredths(60));
         let verdict = if is_bad { MediaVerdict::LossyInbound } else { MediaVerdict::Ok };
         cdr.media_b = answered.then_some(Quality { verdict: Some(verdict), ..cdr.quality });
@@ -110,7 +110,7 @@ impl Maker {
     }
 }
 
-/// The id of thing `number` of a kind of an organisation.
+/// The id of object `number` of one kind of an organisation.
 pub fn part(organisation: usize, kind: u128, number: usize) -> Uuid {
     let mut bytes = Uuid::from_u128((organisation as u128) << 64 | kind << 32 | number as u128);
     // Spread over the whole value, as random ids are.
@@ -119,15 +119,15 @@ pub fn part(organisation: usize, kind: u128, number: usize) -> Uuid {
     bytes
 }
 
-/// As the switch makes them: by time first.
+/// A UUIDv7, time first, as the switch makes them.
 fn uuid_v7(at_us: i64, rng: &mut StdRng) -> Uuid {
     let mut random = [0; 10];
     rng.fill_bytes(&mut random);
     uuid::Builder::from_unix_timestamp_millis(at_us.unsigned_abs() / 1000, &random).into_uuid()
 }
 
-/// A record with nothing in it that may be missing. Read as the journal is: a field that a later version adds
-/// is not named here.
+/// A record without any optional field. It is parsed as the journal parses it, so fields that a later version adds
+/// need no mention here.
 fn empty(organisation: OrganisationId) -> Cdr {
     let text = serde_json::json!({
         "call_uuid": Uuid::nil(), "organisation_id": organisation, "direction": "internal", "transport": "sip",

@@ -1,4 +1,4 @@
-//! The organisations and the engine that is asked.
+//! The organisations and the measured engine.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::records::YEAR_START_US;
 pub const KEY: &str = "tel_benchlarge01_0123456789abcdefghijklmnopqrstuvwxyz";
 const LARGEST: &str = "Organisation 0000";
 
-/// A folder that goes away with the value. `SIDETONE_BENCH_DIR` says on which disk.
+/// A folder that is removed when the value is dropped. `SIDETONE_BENCH_DIR` chooses the disk.
 pub struct Folder(PathBuf);
 
 pub fn folder() -> Folder {
@@ -62,13 +62,13 @@ pub async fn declare(store: &Store, count: usize) -> Vec<OrganisationId> {
     store.directory().await.unwrap().organisations.iter().map(|organisation| organisation.id).collect()
 }
 
-/// The organisation that is asked.
+/// The queried organisation.
 pub async fn largest(store: &Store) -> OrganisationId {
     let organisations = store.directory().await.unwrap().organisations;
     organisations.iter().find(|organisation| organisation.name == LARGEST).unwrap().id
 }
 
-/// A whole engine on loopback.
+/// A complete engine on loopback.
 pub struct Site {
     engine: Engine,
     _dir: Folder,

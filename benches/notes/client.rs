@@ -1,4 +1,4 @@
-//! Whoever sends notes, and whoever reads the live stream.
+//! The clients that send notes, and the one that reads the live stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// When the acknowledgement of each note was heard of on the stream.
+/// The time at which the acknowledgement of each note was read from the stream.
 pub struct Heard {
     at: Arc<Mutex<(Vec<Option<Instant>>, usize)>>,
     all: Arc<Notify>,
@@ -73,10 +73,10 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Listens for the acknowledgements of notes with that mark.
+    /// Reads the acknowledgements of notes with that mark.
     pub async fn listen(http: SocketAddr, key: &str, mark: &str, count: usize) -> Self {
         let mut stream = TcpStream::connect(http).await.unwrap();
-        // HTTP/1.0: what comes is the events and nothing between them.
+        // HTTP/1.0: the body is the events, without chunks.
         let request = format!(
             "GET /api/v1/events?events=call.info.acked HTTP/1.0\r\nHost: sidetone.test\r\n\
              Authorization: Bearer {key}\r\n\r\n"
@@ -110,9 +110,9 @@ impl Heard {
         Self { at, all, reader }
     }
 
-    /// What was heard, once it is all or the time is over.
+    /// What was read once all acknowledgements arrived, or at `until`.
     pub async fn all(self, until: Instant) -> Vec<Option<Instant>> {
-        // What is missing then counts as lost.
+        // Missing acknowledgements then count as lost.
         let _ = tokio::time::timeout_at(until.into(), self.all.notified()).await;
         self.reader.abort();
         let heard = self.at.lock();

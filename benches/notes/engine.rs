@@ -1,4 +1,4 @@
-//! The engine: the real binary, beside.
+//! The engine: the real binary in its own process.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -64,7 +64,7 @@ impl Engine {
         Engine { sip: address("sip udp://"), http: address("http http://"), process, _dir: dir }
     }
 
-    /// The processor time and memory that the engine took.
+    /// The processor time and memory that the engine used.
     pub fn usage(&self) -> String {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
@@ -77,7 +77,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

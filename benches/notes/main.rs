@@ -1,8 +1,8 @@
 //! The round trip of a note: an HTTP request, INFO at the phone, the tap, `call.info.acked` on the live stream.
 //!
-//! The engine is the real binary in a process of its own; the carrier, the phones, those who send notes and the one
-//! who reads the stream are in this one, on the same machine. Notes are sent by the clock, whatever became of those
-//! before: a time counts from when its note was due.
+//! The engine is the real binary in a process of its own; the carrier, the phones, the senders of notes and the reader
+//! of the stream are in this one, on the same machine. Notes are sent by the clock, whatever became of earlier
+//! ones: a time counts from when its note was due.
 //!
 //! `SIDETONE_BENCH_CALLS` calls are up (200), each rate runs for `SIDETONE_BENCH_SECONDS` (10, the slowest three times as
 //! long), `SIDETONE_BENCH_RATES` are the rates (`1,100,1000`). `SIDETONE_TEST_DATABASE=postgres` measures on a server.
@@ -66,7 +66,7 @@ fn main() {
     });
 }
 
-/// The phones of the extensions, the carrier's, and the calls from there to here.
+/// The phones of the extensions, the carrier's phone, and its calls to the extensions.
 async fn talk(engine: &Engine, calls: usize) -> (Vec<Phone>, Arc<Phone>, Vec<JoinHandle<()>>) {
     let quiet = || Answering::Answer { after: Duration::ZERO, talk: None };
     let mut phones = Vec::new();
@@ -91,12 +91,12 @@ async fn talk(engine: &Engine, calls: usize) -> (Vec<Phone>, Arc<Phone>, Vec<Joi
     (phones, carrier, placed)
 }
 
-/// Sends notes at that rate and tells when each was accepted, shown and acknowledged.
+/// Sends notes at that rate and prints when each was accepted, shown and acknowledged.
 async fn measure(engine: &Engine, phones: &[Phone], live: &[String], rate: u64, seconds: u64) {
     let count = usize::try_from(rate * seconds).unwrap();
     let mark = format!("{rate}/s");
     let heard = Heard::listen(engine.http, KEYS[1], &mark, count).await;
-    // No connection is quiet for longer than the engine keeps one open.
+    // Few enough senders that no connection is idle for longer than the engine keeps one open.
     let senders = SENDERS_MAX.min(usize::try_from(rate).unwrap().div_ceil(10));
     let pause = Duration::from_nanos(1_000_000_000 / rate);
     let began = Instant::now() + Duration::from_millis(200);
@@ -147,7 +147,7 @@ async fn measure(engine: &Engine, phones: &[Phone], live: &[String], rate: u64, 
     );
 }
 
-/// Unix time, as phones note when they show something.
+/// Unix time, the clock by which phones record when they show a note.
 fn wall_us() -> i64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(since_epoch.as_micros()).unwrap()
@@ -165,7 +165,7 @@ fn millis(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     histogram.value_at_quantile(quantile) as f64 / 1000.0
 }
 
-/// How long the last taps may take.
+/// How long to wait for the last acknowledgements.
 const LAST_MAX: Duration = Duration::from_secs(20);
 /// Connections that notes are sent by; at a thousand a second each sends one in 32 ms.
 const SENDERS_MAX: usize = 32;

@@ -47,7 +47,7 @@ use crate::visitor::Visitor;
 
 struct Size {
     records: usize,
-    /// Over how many days the records are spread.
+    /// The days over which the records are spread.
     days: usize,
     /// Requests of each page, after the first one.
     requests: usize,
@@ -119,14 +119,14 @@ async fn measure(kind: Kind, size: &Size) {
         ("A call", explained.iter().map(|call| format!("/calls/{}", call.call_uuid)).collect()),
     ];
     for (place, (name, paths)) in pages.iter().enumerate() {
-        // Several users, because each has a rate.
+        // Several users, because the request rate is limited per user.
         let mut visitors: Vec<Visitor> = (0..USERS_PER_PAGE)
             .map(|user| Visitor::log_in(site.http(), &email(place * USERS_PER_PAGE + user), PASSWORD))
             .collect();
         let mut times = Histogram::<u64>::new(3).unwrap();
         let (mut first, mut bytes) = (Duration::ZERO, 0);
         for round in 0..=size.requests {
-            // The engine is in use: the newest hour is another one at every request.
+            // The engine is in use: the newest hour changes before every request.
             store.store(&[calls.record(1.0)]).await.unwrap();
             let began = Instant::now();
             bytes = visitors[round % USERS_PER_PAGE].open(&paths[round % paths.len()]);
@@ -177,7 +177,7 @@ impl Calls {
         Self { maker: Maker::new(9), rng: StdRng::seed_from_u64(9), organisation, period_us, extension: None }
     }
 
-    /// A call at `place` of 0 to 1 of the period that ends now.
+    /// A call at `place` (0 to 1) within the period that ends now.
     fn record(&mut self, place: f64) -> Cdr {
         let mut cdr = self.maker.record(self.organisation, 0, place);
         let made = YEAR_START_US + (place * YEAR_US as f64) as i64;

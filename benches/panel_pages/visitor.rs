@@ -26,7 +26,7 @@ impl Visitor {
         visitor
     }
 
-    /// Opens a page, which must be shown; returns its length.
+    /// Opens a page, which must succeed; returns its length.
     pub fn open(&mut self, path: &str) -> usize {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: sidetone.test\r\nAccept: text/html\r\nCookie: {}\r\n\r\n",

@@ -1,11 +1,11 @@
-//! What a whole analysis costs: calls found, every stream and call judged, stage by stage, with one thread and with
-//! several, how much memory it takes, and beside TShark.
+//! The cost of a complete analysis (calls found, every stream and call judged): stage by stage, with one thread and
+//! with several, the memory it takes, and TShark for comparison.
 //!
-//! Files are read through the page cache as `sidetone analyze` reads them. Times are those of the processor, user and
-//! system apart, the least of several rounds: other programs on the machine disturb them little.
+//! Files are read through the page cache as `sidetone analyze` reads them. Times are processor time, user and
+//! system apart, the least of several rounds, so other programs on the machine disturb them little.
 //!
-//! `SIDETONE_BENCH_PCAP=FILE` measures a capture of the reader's own instead of those that are made up;
-//! `SIDETONE_BENCH_PACKETS` (1,000,000) and `SIDETONE_BENCH_ROUNDS` (7) are the size and the patience.
+//! `SIDETONE_BENCH_PCAP=FILE` measures an existing capture instead of the generated ones;
+//! `SIDETONE_BENCH_PACKETS` (1,000,000) and `SIDETONE_BENCH_ROUNDS` (7) set the size and the number of rounds.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -41,7 +41,7 @@ fn main() {
         [(1, ROUGH), (1, FINE), (200, ROUGH), (200, FINE), (1_000, ROUGH), (20_000, ROUGH)]
     {
         let path = folder.0.join(format!("{calls}.pcap"));
-        // More calls than there are packets for make the file longer.
+        // Each call has at least 100 packets, so many calls make the file longer.
         traffic::write(&path, network, calls, packets.max(calls * 100));
         let calls = if calls == 1 { "one call".to_owned() } else { format!("{calls} calls") };
         measure(&format!("{calls}, {network}"), &path, rounds);
@@ -49,12 +49,12 @@ fn main() {
     }
 }
 
-/// A network that loses and delays a little.
+/// A network with a little loss and jitter.
 const ROUGH: &str = "clean loss=0.5 jitter=0..20";
-/// One that does neither.
+/// A network without loss and jitter.
 const FINE: &str = "clean";
 
-/// Everything about one capture.
+/// Measures everything about one capture.
 fn measure(name: &str, path: &Path, rounds: u32) {
     let (size, found) = stages::look(path);
     let packets = found.packets.max(1);
@@ -101,7 +101,7 @@ fn measure(name: &str, path: &Path, rounds: u32) {
     process::beside_tshark(path, rounds.min(3));
 }
 
-/// A folder that is gone in the end.
+/// A folder that is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {

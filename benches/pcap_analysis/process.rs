@@ -20,17 +20,17 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The run of several that took least processor time, of the whole process; `elapsed` is the least of any.
+    /// The round of several that took the least processor time of the process; `elapsed` is the least of any round.
     pub fn least(rounds: u32, run: impl FnMut()) -> Self {
         Cost::least_by(UsageWho::RUSAGE_SELF, rounds, run)
     }
 
-    /// The same, of this thread.
+    /// The same for this thread.
     pub fn least_of_thread(rounds: u32, run: impl FnMut()) -> Self {
         Cost::least_by(UsageWho::RUSAGE_THREAD, rounds, run)
     }
 
-    /// The same, of the processes that a run starts and waits for.
+    /// The same for the processes that a round starts and waits for.
     fn least_of_children(rounds: u32, run: impl FnMut()) -> Self {
         Cost::least_by(UsageWho::RUSAGE_CHILDREN, rounds, run)
     }
@@ -64,7 +64,7 @@ pub fn peak_kib(path: &Path, threads: usize) -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// What the process that [`peak_kib`] starts does.
+/// The work of the process that [`peak_kib`] starts.
 pub fn child(asked: &OsStr) {
     let asked = asked.to_string_lossy();
     let (threads, path) = asked.split_once(' ').expect("threads and a path");
@@ -112,7 +112,7 @@ pub fn beside_tshark(path: &Path, rounds: u32) {
     }
 }
 
-/// A tenth of a second is soon disturbed.
+/// A run of a tenth of a second is easily disturbed.
 const ROUNDS_MIN: u32 = 7;
 /// Set in the environment of a process that is to be measured: threads and a path.
 pub const CHILD: &str = "SIDETONE_BENCH_CHILD";

@@ -1,4 +1,4 @@
-//! The stages of an analysis, each with those before it.
+//! The stages of an analysis; each includes those before it.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -9,14 +9,14 @@ use sidetone_capture::{self as capture, EngineOptions, Source};
 use sidetone_media::pcap::{Decoder, Record, dissect_plain};
 use sidetone_media::rtp::Packet;
 
-/// What a capture holds.
+/// What a capture contains.
 pub struct Found {
     pub packets: u64,
     pub calls: usize,
     pub streams: usize,
 }
 
-/// The size of a capture in bytes, and what it holds; afterwards it is in the page cache.
+/// The size of a capture in bytes, and what it contains; afterwards the file is in the page cache.
 pub fn look(path: &Path) -> (u64, Found) {
     let size = std::fs::metadata(path).expect("the capture is there").len();
     let analysis = capture::read("bench", &mut open(path), &mut |_| {}).analysis;
@@ -46,7 +46,7 @@ pub fn dissect(path: &Path) {
     });
 }
 
-/// The whole of it, with as many threads, each call forgotten when it was judged, as it is when it was written.
+/// The complete analysis with that many threads; each call is dropped once judged, as after it is written.
 pub fn analyze(path: &Path, threads: usize) {
     let options = EngineOptions { threads, ..EngineOptions::default() };
     let outcome = capture::read_parts(options, "bench", Source::File(open(path)), &mut |_, _| {});
@@ -74,5 +74,5 @@ fn open(path: &Path) -> File {
     File::open(path).expect("the capture can be opened")
 }
 
-/// As large as one thread has it.
+/// The buffer size that one thread uses.
 const BUFFER_LEN: usize = 256 << 10;

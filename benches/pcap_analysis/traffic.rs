@@ -1,4 +1,4 @@
-//! Captures of many calls at once, written as they are made up.
+//! Captures of many concurrent calls, written while they are generated.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use sidetone_capture as capture;
 use sidetone_media::pcap::{Content, LinkType, Records, Writer, dissect};
 use sidetone_media::time::Micros;
 
-/// One datagram of a call that all the others are made from.
+/// One datagram of a template call.
 struct Piece {
     at: Micros,
     from: SocketAddr,
@@ -19,11 +19,11 @@ struct Piece {
     payload: Vec<u8>,
 }
 
-/// Writes a capture of `calls` G.711 calls that begin one after the other within a second and go on beside each other,
-/// all of them together `packets` packets; each call has its SIP and both directions, and `network` is the scenario that
-/// says what becomes of them.
+/// Writes a capture of `calls` concurrent G.711 calls that begin one after the other within a second. All of them
+/// together have `packets` packets; each call has its SIP and both directions, and `network` is the scenario of the
+/// network that they pass.
 pub fn write(path: &Path, network: &str, calls: u32, packets: u32) {
-    // Both directions of a call make a hundred packets a second.
+    // Both directions of a call together send a hundred packets a second.
     let seconds = (packets / calls / 100).max(1);
     let templates: Vec<Vec<Piece>> = (1..=TEMPLATES).map(|seed| template(network, seconds, seed)).collect();
     let template = |call: u32| &templates[(call % TEMPLATES) as usize];
@@ -61,14 +61,14 @@ fn template(network: &str, seconds: u32, seed: u32) -> Vec<Piece> {
     pieces.collect()
 }
 
-/// The address of a party of another call.
+/// A party's address in another call.
 fn moved(address: IpAddr, call: u32) -> IpAddr {
     let IpAddr::V4(ip) = address else { return address };
     let [.., third, second, first] = call.to_be_bytes();
     [10 + third, second, first, ip.octets()[3]].into()
 }
 
-/// The message of another call: its addresses and its Call-ID are that call's own.
+/// The message in another call, with the addresses and the Call-ID of that call.
 fn message(payload: &[u8], call: u32) -> Vec<u8> {
     let IpAddr::V4(net) = moved([0, 0, 0, 0].into(), call) else { return Vec::new() };
     let [first, second, third, _] = net.octets();
@@ -78,7 +78,7 @@ fn message(payload: &[u8], call: u32) -> Vec<u8> {
     let head: Vec<String> = head
         .split("\r\n")
         .map(|line| match line.strip_prefix("Content-Length:") {
-            // The addresses have another length than those that they replace.
+            // The new addresses have another length than the old ones.
             Some(_) => format!("Content-Length: {}", body.len()),
             None => line.to_owned(),
         })
@@ -86,5 +86,5 @@ fn message(payload: &[u8], call: u32) -> Vec<u8> {
     format!("{}\r\n\r\n{body}", head.join("\r\n")).into_bytes()
 }
 
-/// Calls that differ in what the network did to them.
+/// Template calls; they differ in network effects.
 const TEMPLATES: u32 = 8;

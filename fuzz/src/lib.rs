@@ -1,7 +1,7 @@
-//! What must hold for any URL that a tenant gives, as a function that panics when it does not.
+//! The properties that hold for any URL of a tenant, as a function that panics when one is violated.
 //!
-//! libFuzzer calls it (`targets/`), and so does `tests/fuzz_targets.rs` on a stable compiler. The policy is compiled in
-//! by its path: the whole engine with its databases would be built for it otherwise.
+//! libFuzzer calls it (`targets/`), and so does `tests/fuzz_targets.rs` on a stable compiler. The policy is included by
+//! its path, so that the fuzz target does not build the complete engine with its databases.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "the target uses a part")]
 
 mod outbound_http;

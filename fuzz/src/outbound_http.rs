@@ -1,4 +1,4 @@
-//! The engine's policy for outgoing URLs, under the path that it has there.
+//! The engine's policy for outgoing URLs, under the same module path as in the engine.
 
 #[path = "../../src/outbound_http/policy.rs"]
 mod policy;

@@ -1,4 +1,4 @@
-//! URLs of webhooks and call-info callbacks, and the addresses behind them.
+//! URLs of webhooks and call-info callbacks, and the addresses that they name.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "to panic is what a target is for")]
 
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use url::{Host, Url};
 
 use crate::outbound_http::{OutboundHttp, Policy, URL_LEN_MAX};
 
-/// What is allowed is https on a public host and an open port, without credentials; read again it is the same; and
-/// nothing that a reader of URLs drops in silence is in it.
+/// An accepted URL is https on a public host and an allowed port, without credentials. Parsed again it is the same URL,
+/// and it contains no character that URL parsers drop silently.
 pub fn webhook_url(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let policy = Policy::new(&OutboundHttp::default(), Vec::new());
@@ -35,7 +35,7 @@ pub fn webhook_url(data: &[u8]) {
     if url.as_str().chars().count() <= URL_LEN_MAX {
         assert!(policy.check_url(url.as_str()).is_ok(), "{url} was allowed and is not");
     }
-    // A laboratory that opened one network has opened no other address.
+    // A configuration that allows one private network allows no other address.
     let open =
         OutboundHttp { allow_addresses: vec!["192.0.2.0/24".parse().unwrap()], ..OutboundHttp::default() };
     if let Ok(url) = Policy::new(&open, Vec::new()).check_url(&text)

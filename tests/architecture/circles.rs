@@ -1,4 +1,4 @@
-//! Finds circles in the graph of files: groups of files of which each needs every other.
+//! Finds cycles in the graph of files: groups of files that depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,7 +32,7 @@ pub(crate) fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
     found
 }
 
-/// `start` and every file that a walk from it comes to.
+/// `start` and every file that is reachable from it.
 fn reachable<'g>(start: &'g str, next: &dyn Fn(&str) -> Vec<&'g str>) -> BTreeSet<&'g str> {
     let mut seen = BTreeSet::from([start]);
     let mut open = vec![start];
@@ -42,13 +42,13 @@ fn reachable<'g>(start: &'g str, next: &dyn Fn(&str) -> Vec<&'g str>) -> BTreeSe
     seen
 }
 
-/// The shortest way round inside a group, as its files in order; the first is not repeated at the end.
+/// The shortest cycle inside a group, as its files in order; the first is not repeated at the end.
 pub(crate) fn shortest(graph: &Graph, group: &BTreeSet<String>) -> Vec<String> {
     let rounds = group.iter().filter_map(|start| round(graph, group, start));
     rounds.min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// The shortest way from `start` back to it.
+/// The shortest path from `start` back to it.
 fn round(graph: &Graph, group: &BTreeSet<String>, start: &str) -> Option<Vec<String>> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut open = VecDeque::from([start]);
@@ -73,7 +73,7 @@ fn round(graph: &Graph, group: &BTreeSet<String>, start: &str) -> Option<Vec<Str
     None
 }
 
-/// A group as a person reads it: its files, and the imports that close one shortest circle.
+/// A group as readable text: its files, and the imports that form one shortest cycle.
 pub(crate) fn describe(graph: &Graph, group: &BTreeSet<String>) -> String {
     let mut text = format!("{} files need each other:\n", group.len());
     for file in group {

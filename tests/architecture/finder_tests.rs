@@ -1,4 +1,4 @@
-//! The finder of circles on small trees made up for it.
+//! Tests of the cycle finder on small example trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! Resolves what the modules of a crate name to the files that define it: the graph of files.
+//! Resolves the names used in the modules of a crate to the files that define them: the graph of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::modules::{Crate, Module, is_parent};
 
-/// Why one file depends on another: `(from, to)` to the first place that shows it.
+/// The dependencies between files: `(from, to)` to the first line that causes each one.
 pub(crate) type Graph = BTreeMap<String, BTreeMap<String, Reason>>;
 
 #[derive(Clone, Debug)]
@@ -13,19 +13,19 @@ pub(crate) struct Reason {
     pub(crate) text: String,
 }
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(usize),
-    /// An item of a module; what follows it in the path is a variant, a method or a constant of it.
+    /// An item of a module; the rest of the path is a variant, a method or a constant of it.
     Item(usize, String),
 }
 
-/// The files that each file of a crate imports from, by `use` lines, by paths in code, and by calls of methods of the
-/// same type that stand in another file.
+/// The files that each file of a crate depends on, by `use` lines, by paths in code, and by calls of methods of the
+/// same type that are defined in another file.
 ///
-/// A name that comes through a re-export counts as an import of the file that defines it. Re-exports of a parent
-/// (`mod.rs`, `lib.rs`) of what stands below it are its list of contents and count for nothing.
+/// A name imported through a re-export counts as an import of the file that defines it. Re-exports in a parent
+/// (`mod.rs`, `lib.rs`) of items below it are its list of contents and do not count.
 pub(crate) fn graph(of: &Crate) -> Graph {
     let mut graph = Graph::new();
     let mut methods: BTreeMap<(Target, &str), BTreeSet<&str>> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn add(graph: &mut Graph, from: &Module, to: &str, line: usize, text: String) {
     }
 }
 
-/// Whether a target stands in a module below `parent`.
+/// Whether a target is in a module below `parent`.
 fn is_below(of: &Crate, target: &Target, parent: usize) -> bool {
     let (Target::Module(module) | Target::Item(module, _)) = target;
     let mut above = of.modules[*module].parent;
@@ -105,7 +105,8 @@ fn resolve(of: &Crate, from: usize, path: &[String]) -> Option<Target> {
     resolve_within(of, from, path, &mut BTreeSet::new())
 }
 
-/// `asked` holds the names that are being looked up, so that modules which import each other by `*` end.
+/// `asked` holds the names that are being resolved, so that modules which import each other by `*` cause no endless
+/// loop.
 fn resolve_within(
     of: &Crate,
     from: usize,
@@ -129,7 +130,7 @@ fn resolve_within(
     Some(target)
 }
 
-/// What a name means in a module; `inside` also sees what functions of the module import for themselves.
+/// The target of a name in a module; `inside` also sees the imports inside functions of the module.
 fn look_up(
     of: &Crate,
     module: usize,

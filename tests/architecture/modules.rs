@@ -1,6 +1,6 @@
-//! Reads the source files of one crate into modules: what each file defines, imports and names.
+//! Reads the source files of one crate into modules: the definitions, imports and names in each file.
 //!
-//! Test code is left out: `#[cfg(test)]` items and the files they declare. Cargo features are all taken as set.
+//! Test code is left out: `#[cfg(test)]` items and the files they declare. All Cargo features are treated as enabled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,12 +36,12 @@ pub(crate) struct Module {
 /// One leaf of a `use` tree.
 pub(crate) struct Import {
     pub(crate) path: Vec<String>,
-    /// What the module calls it; `None` for `*`.
+    /// Its name in the module; `None` for `*`.
     pub(crate) name: Option<String>,
     pub(crate) line: usize,
     /// `pub`, `pub(crate)` or `pub(super)`.
     pub(crate) public: bool,
-    /// Stands in a function, so that other modules cannot name it.
+    /// Inside a function, so that other modules cannot name it.
     pub(crate) local: bool,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Mention {
     pub(crate) line: usize,
 }
 
-/// A method in an inherent `impl`, or the call of one on `self`.
+/// A method in an inherent `impl`, or a call of one on `self`.
 pub(crate) struct Method {
-    /// The type's path as the `impl` writes it.
+    /// The type's path as written in the `impl`.
     pub(crate) owner: Vec<String>,
     pub(crate) name: String,
     pub(crate) line: usize,
@@ -85,7 +85,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads one file as a module and returns the module's place.
+    /// Reads one file as a module and returns the module's index.
     fn file(&mut self, path: &str, parent: Option<usize>) -> usize {
         let text = (self.read)(path).unwrap_or_else(|| panic!("{path} is declared and does not exist"));
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -141,13 +141,13 @@ impl Reader<'_> {
     }
 }
 
-/// Collects what one item imports, names and calls.
+/// Collects the imports, names and calls of one item.
 struct Walk<'m> {
     module: &'m mut Module,
     functions: Vec<Function>,
     /// The type of the inherent `impl` around the code.
     owner: Option<Vec<String>>,
-    /// How many functions and constants are around the code.
+    /// The number of functions and constants around the code.
     depth: usize,
 }
 
@@ -191,7 +191,7 @@ impl Walk<'_> {
         self.mention(path, line);
     }
 
-    /// The paths in texts of an attribute, as serde has them: `serialize_with = "module::function"`.
+    /// The paths in strings of an attribute, as serde has them: `serialize_with = "module::function"`.
     fn strings(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {

@@ -1,4 +1,4 @@
-//! The rules about the graph of files, about sizes, and about the map in `ARCHITECTURE.md`.
+//! The rules on the graph of files, on sizes, and on the map in `ARCHITECTURE.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,14 +8,14 @@ use crate::circles::{circles, describe};
 use crate::imports::graph;
 use crate::modules::{Crate, read_crate};
 
-/// Lines that no source file may pass, tests included.
+/// The largest number of lines of a source file, tests included.
 const FILE_LINES_MAX: usize = 700;
-/// Lines that no function outside tests may pass, from its `fn` to its closing brace.
+/// The largest number of lines of a function outside tests, from its `fn` to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
 /// The examples.
 const EXAMPLES: [&str; 1] = ["examples/load/main.rs"];
 
-/// No file needs a file that needs it, over any number of others.
+/// No file depends on itself through other files.
 #[test]
 fn no_circle_of_files() {
     let found: Vec<String> = crates()
@@ -53,7 +53,8 @@ fn files_and_functions_stay_readable() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// Every crate of the workspace and every module at the top of `src/` has its line on the map, and every line its file.
+/// Every crate of the workspace and every top-level module of `src/` has a line on the map, and every line has its
+/// file.
 #[test]
 fn the_map_lists_every_part() {
     let map = text_of("ARCHITECTURE.md");
@@ -70,7 +71,8 @@ fn the_map_lists_every_part() {
     assert!(gone.is_empty(), "ARCHITECTURE.md has lines for what is not there: {gone:#?}");
 }
 
-/// The paths in the first column of the tables of a document. A bare file name stands in the folder of the path before it.
+/// The paths in the first column of the tables of a document. A bare file name is relative to the folder of the path
+/// before it.
 pub(crate) fn first_column(document: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for row in document.lines().filter_map(|line| line.strip_prefix("| ")) {

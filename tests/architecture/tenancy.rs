@@ -1,14 +1,14 @@
-//! H2: no statement over a tenant's table forgets whose rows it reads or writes.
+//! H2: every statement on a tenant's table restricts the tenant whose rows it reads or writes.
 //!
 //! Reads the migrations for the tables that have an `organisation_id`, and every statement of `store/src`. A
-//! statement names the column, or stands in a function that puts the condition of a `Scope` behind it, or is listed
+//! statement names the column, or is in a function that appends the condition of a `Scope`, or is listed
 //! here with its reason.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Statements that are right without: where, how the statement begins, and why.
+/// Statements that are correct without the condition: where, how the statement begins, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "store/src/extensions/",
@@ -151,9 +151,9 @@ const PRICES: &str = "prices are the operator's, who sees all tenants; no tenant
 const FILL: &str = "one mark of the whole database: whether the texts of old records are in blocks";
 const FOUND: &str = "the caller compares what is found with its scope: a 403 has to know that it is there";
 
-/// What a function calls to put the condition of a scope behind a statement.
+/// The calls by which a function appends the condition of a scope to a statement.
 ///
-/// The literals of a `Table` are lists: `store::listing` does it for all of them.
+/// The literals of a `Table` are lists: `store::listing` appends it for all of them.
 const SCOPING: [&str; 8] = [
     "matching(",
     "seen_by(",
@@ -226,13 +226,13 @@ fn touches(statement: &str, tables: &BTreeSet<String>) -> bool {
         .any(|pair| ["FROM", "INTO", "UPDATE", "JOIN"].contains(&pair[0]) && tables.contains(pair[1]))
 }
 
-/// Every string literal with its place.
+/// Every string literal with its position.
 fn literals(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((start, character)) = rest.next() {
         match character {
-            // A comment may hold quotes.
+            // A comment may contain quotes.
             '/' if rest.peek().is_some_and(|next| next.1 == '/') => {
                 while rest.peek().is_some_and(|next| next.1 != '\n') {
                     rest.next();
@@ -257,7 +257,7 @@ fn literals(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The function that the place is in.
+/// The function around the position.
 fn enclosing(text: &str, place: usize) -> &str {
     let begins = |line: &str| {
         let line = line.trim_start();

@@ -28,7 +28,7 @@ export class Audio {
     const begin = performance.now();
     let sent = 0;
     this.timer = setInterval(() => {
-      // What a late timer missed is sent at once, as a real phone's clock would have sent it.
+      // After a late timer the missed packets are sent immediately, so that the average rate is that of a real phone.
       for (; sent * 20 <= performance.now() - begin; sent += 1) {
         packet.writeUInt16BE(sent & 0xffff, 2);
         packet.writeUInt32BE(sent * 160, 4);
@@ -69,9 +69,9 @@ const LINEAR = Array.from({ length: 256 }, (_, code) => {
   const magnitude = (((value & 0x0f) << 3) + 0x84 << ((value >> 4) & 7)) - 0x84;
   return value & 0x80 ? -magnitude : magnitude;
 });
-/** The code that comes nearest to a sample. */
+/** The PCMU code nearest to a sample. */
 const nearest = (sample) => LINEAR.reduce((best, value, code) => (Math.abs(value - sample) < Math.abs(LINEAR[best] - sample) ? code : best), 0);
 /** Eight samples of 1,000 Hz. */
 const TONE = Array.from({ length: 8 }, (_, n) => nearest(8000 * Math.sin((Math.PI * n) / 4)));
-/** Between the tone of a phone and the noise of a room. */
+/** A level between that of a phone's tone and a room's noise. */
 const LOUD_DBOV = -40;

@@ -1,4 +1,4 @@
-// Two tenants and the operator: who exists in the tests.
+// The directory of the tests: two tenants and the operator.
 
 /** The SIP domain of Acme. */
 export const DOMAIN = "acme.test";
@@ -7,16 +7,16 @@ export const PASSWORD = "correct horse battery staple";
 /** Every permission within Acme. */
 export const FULL_KEY = "tel_browsertests_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/** The users by what they are. */
+/** The users by role. */
 export const USERS = {
   admin: "boss@acme.test",
   supervisor: "eve@acme.test",
   agent: "bob@acme.test",
   foreign: "boss@bolt.test",
   operator: "root@platform.test",
-  // The admin of the hostile texts, so that each has the requests of a minute for itself.
+  // The admin of the hostile texts, so that each user has its own request rate.
   reader: "reader@acme.test",
-  // Its sessions are ended.
+  // The user whose sessions are ended.
   leaver: "leaver@acme.test",
 };
 

@@ -110,7 +110,7 @@ extra_ca = "${engine.dir}/receiver.pem"
   }
 }
 
-/** Waits until `condition` returns something true, and returns it; `run` is shown when it does not. */
+/** Waits until `condition` returns a truthy value, and returns it; on a timeout the error shows `run`. */
 export async function until(what, condition, run) {
   const end = Date.now() + PATIENCE_MS;
   for (;;) {

@@ -1,10 +1,10 @@
-// Every form: each wrong field has its error beside it, what was entered stays, secrets are shown once.
+// Every form: each wrong field has its error beside it, entered values stay, secrets are shown once.
 
 import { Visitor } from "./visit.mjs";
 
 /**
- * By list: the fields that an empty form lacks, those whose nonsense is refused as well, what is right, the text by which
- * the list shows it, and a change of a field, the name unless given. `null` chooses the first entry.
+ * By list: the required fields, the fields that refuse invalid text, the valid values, the text by which the list
+ * shows the entry, and the changed field, which is the name unless given. `null` chooses the first entry.
  */
 const FORMS = {
   admin: {
@@ -115,7 +115,7 @@ async function created(visitor, list, form, engine) {
   await fill(page, { [field]: value });
   await visitor.press("Save");
   findings.same(visitor.here, `/settings/${list}`, `${who} /settings/${list}: a change leads to the list`);
-  // The list is found by what it shows first; a change of another field leaves that as it is.
+  // The row is found by its first text; a change of another field does not change that text.
   const shown = form.right[field] === form.shown ? value : form.shown;
   const after = page.locator("tbody tr", { hasText: shown });
   findings.same(await after.count(), 1, `${who} /settings/${list}: shows the changed one`);
@@ -135,7 +135,7 @@ async function fill(page, values) {
   }
 }
 
-/** The forms that have pages of their own. */
+/** The forms with separate pages. */
 async function others(visitor, findings) {
   const { page, who } = visitor;
   const filters = await page.goto("/calls?mos_max=9&from=yesterday");

@@ -1,6 +1,6 @@
 // Every text that a phone, a carrier, a contact, a program or a webhook chooses is an attack; no page executes one.
 //
-// The policy of the panel is switched off in this browser, so that a text that became markup would execute.
+// The Content Security Policy is switched off in this browser, so that a text that became markup would execute.
 
 import { readFileSync } from "node:fs";
 
@@ -12,7 +12,7 @@ import { Visitor } from "./visit.mjs";
 
 /** The same corpus as the tests of the panel's HTML: panel/tests/pages/safe_texts.rs. */
 export const ATTACKS = JSON.parse(readFileSync(new URL("attacks.json", import.meta.url), "utf8"));
-/** On one line, as a header of SIP holds it. */
+/** On one line, as in a SIP header. */
 const LINES = ATTACKS.map((attack) => attack.replaceAll(/[\r\n]+/g, " "));
 
 export async function hostile(browser, engine, world, findings, { carrier, hooks }) {
@@ -30,7 +30,7 @@ export async function hostile(browser, engine, world, findings, { carrier, hooks
   await reports(browser, engine, LINES, findings);
 }
 
-/** The attacks do execute where they are not escaped: this test can fail. */
+/** A control: the attacks do execute where they are not escaped, so this test can fail. */
 async function control(browser, engine, findings) {
   const seen = { expect: (holds, what) => holds || seen.lines.push(what), same: () => true, lines: [] };
   const visitor = await Visitor.open(browser, engine, seen, "control", { bypassCSP: true });
@@ -72,7 +72,7 @@ async function prepare(engine, world, carrier, hooks) {
   for (const [place, one] of made.calls.entries()) {
     const { line, number } = one;
     const phone = await SipPhone.open(engine, number, { name: line, agent: line });
-    // The switch reads a new extension soon.
+    // The switch reads a new extension after a moment.
     await until(`phone ${number} registers`, () => phone.register().catch(() => false));
     const headers = [["Subject", line], ["X-Attack", line]];
     const call = await phone.call("1006", { callId: callIdOf(line, place), headers, tone: true });
@@ -98,7 +98,7 @@ async function prepare(engine, world, carrier, hooks) {
   return made;
 }
 
-/** A Call-ID holds no space, and fewer characters than a display name (RFC 3261 §25.1, `word`). */
+/** A Call-ID allows no space, and fewer characters than a display name (RFC 3261 §25.1, `word`). */
 const callIdOf = (line, place) => `${line.replaceAll(/[^-\w.!%*+`'~()<>:\\"/[\]?{}]/g, "")}${place}@a.invalid`;
 
 const conversation = (call, line) => ({
@@ -128,10 +128,10 @@ async function refusals(engine, made, carrier, fay) {
 
 const textOf = async (page) => (await page.evaluate("document.querySelector('main').textContent")).replaceAll(/\s+/g, " ");
 
-/** How often the page that is shown has a line. */
+/** The number of occurrences of a line in the current page. */
 const countOf = async ({ page }, line) => (await textOf(page)).split(line.replaceAll(/\s+/g, " ")).length - 1;
 
-/** The page that is shown holds no markup of an attack, and shows at least so many of the attacks as text, `line` so often. */
+/** The current page has no markup of an attack, and shows at least `least` attacks as text, `line` at least `times` times. */
 async function harmless(visitor, least, line = "", times = 0) {
   const { page, findings, here } = visitor;
   await page.evaluate(`document.querySelectorAll("details").forEach((one) => (one.open = true))`);
@@ -146,7 +146,7 @@ async function harmless(visitor, least, line = "", times = 0) {
   findings.expect(shown.length >= least, `reader ${here}: shows ${shown.length} of the attacks, not ${least}`);
 }
 
-/** What no page of the panel has. */
+/** Elements and attributes that no page of the panel has. */
 const STRANGE = `[...document.querySelectorAll("*")].flatMap((element) => {
   const tag = element.tagName.toLowerCase();
   const found = /^(iframe|object|embed|base|style|img|foreignobject|animate|set|marquee)$/.test(tag) ? [tag] : [];
@@ -164,7 +164,7 @@ async function whileLive(visitor, made) {
   const { page } = visitor;
   await visitor.open("/live");
   await harmless(visitor, LINES.length);
-  // The script of the page puts fresh rows into it.
+  // The script of the page inserts new rows.
   const [gone, ...others] = [...made.calls].reverse();
   await gone.phone.hangUp(gone.call);
   made.calls.splice(made.calls.indexOf(gone), 1);
@@ -229,14 +229,14 @@ async function afterwards(visitor, made, world, engine, findings) {
     return (await visitor.page.content()).includes("evil.invalid");
   });
   await harmless(visitor, 5);
-  // What the address holds is shown in forms.
+  // Query parameters are shown in forms.
   for (const attack of ATTACKS) {
     await visitor.page.goto(`/calls?q=${encodeURIComponent(attack)}&hangup_cause=${encodeURIComponent(attack)}&sort=${encodeURIComponent(attack)}`);
     await harmless(visitor, 0);
   }
 }
 
-/** Files with such texts are no pages for a browser. */
+/** Files with such texts are not served as HTML. */
 async function files(visitor, made, findings) {
   const { uuid } = made.calls[0];
   for (const [path, type] of [[`/calls/${uuid}/signalling`, "text/plain"], ["/calls/export", "text/csv"]]) {

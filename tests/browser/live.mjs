@@ -1,4 +1,4 @@
-// Live calls and rooms are controlled on their pages; the phones and another user's page show it.
+// Live calls and rooms are controlled on their pages; the phones and another user's page show the effect.
 
 import { setTimeout as pass } from "node:timers/promises";
 
@@ -28,7 +28,7 @@ export async function live(browser, engine, world, findings) {
 
 const row = (visitor, name) => visitor.page.locator("#live-room tbody tr").filter({ hasText: name });
 
-/** The time at which the page first shows a member so, by the clock of this host. */
+/** The time at which the page first shows a member in this state, by the clock of this host. */
 function sees(visitor, name, state, isShown) {
   return visitor.page.evaluate(
     ([name, state, isShown, limit]) =>
@@ -52,7 +52,7 @@ function sees(visitor, name, state, isShown) {
   );
 }
 
-/** Mutes Ada, whose tone the listening phone hears, and lets her be heard again. */
+/** Mutes and unmutes Ada, whose tone the listening phone hears. */
 async function muting(supervisor, admin, world, findings) {
   const { listening } = world;
   const [atPhone, atPage] = [[], []];
@@ -80,7 +80,7 @@ async function muting(supervisor, admin, world, findings) {
   }
 }
 
-/** Mute all, lock and record, each as the other page, the phones and the stored session have it. */
+/** Mute all, lock and record: checked on the other page, on the phones and in the stored session. */
 async function wholeRoom(supervisor, admin, engine, world, findings) {
   const { listening } = world;
   const states = () => admin.page.locator("#live-room > p .chip").allInnerTexts();
@@ -141,7 +141,7 @@ async function kick(supervisor, admin, world, findings) {
   await until("admin, the live room: Ada is gone", async () => (await row(admin, "Ada").count()) === 0);
 }
 
-/** A note of the page is on both phones of the call. */
+/** A note sent from the page appears on both phones of the call. */
 async function note(supervisor, world, findings) {
   const { page } = supervisor;
   await supervisor.open("/live");
@@ -167,7 +167,7 @@ async function hangUp(supervisor, world, findings) {
   await until("both phones have no call", () => world.phones.eli.calls.size === 0 && world.phones.fay.calls.size === 0);
   console.log(`  a click on Hang up, until both phones have no call: ${Date.now() - at} ms`);
   await until("the list has no such call", async () => (await page.locator(`a[href="/live/calls/${world.live}"]`).count()) === 0);
-  // The page of a call that is over leads to its record, as soon as it is stored.
+  // The page of an ended call redirects to its record, as soon as it is stored.
   await until("the record of the call", async () => (await page.goto(`/live/calls/${world.live}`)).status() === 200);
   findings.same(supervisor.here, `/calls/${world.live}`, "supervisor: the page of a live call that is over");
   findings.expect((await page.locator("main").innerText()).includes("The desk calls back at five"), `supervisor ${supervisor.here}: shows the note`);
@@ -180,7 +180,7 @@ async function endRoom(supervisor, engine, world, findings) {
   await supervisor.press("End it now");
   await until("the listening phone has no call", () => world.phones.gus.calls.size === 0);
   await until("the list has no room", async () => (await page.locator(`a[href="/live/rooms/${world.room}"]`).count()) === 0);
-  // Its session and its recording, for those who may see stored rooms.
+  // Its session and its recording, for users who may read stored rooms.
   const admin = await (await Visitor.open(page.context().browser(), engine, findings, "admin")).logIn();
   await until("the recording of the session", async () => {
     await admin.open(`/rooms/${world.storedRoom}`);

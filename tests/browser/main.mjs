@@ -1,6 +1,6 @@
 // The panel in Chromium, in front of a real engine: `node main.mjs PROGRAM [--screenshots FOLDER] [SUITE…]`.
 //
-// Each suite notes what is wrong and goes on; the end lists everything. The exit code is 1 when there was something.
+// Each suite records failures and continues; the end lists them all. The exit code is 1 when there was a failure.
 
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -19,7 +19,7 @@ import { Findings } from "./visit.mjs";
 import { happen, receiver } from "./world.mjs";
 
 const SUITES = { roles, reading, forms, sessions, live, hostile };
-/** What follows each other, and what runs beside it: the hostile texts are of users and phones of their own. */
+/** The sequential suites, and one that runs in parallel: the hostile texts use separate users and phones. */
 const STAGES = [[["roles", "reading", "live"]], [["forms", "sessions"], ["hostile"]]];
 
 const { values, positionals } = parseArgs({ options: { screenshots: { type: "string" } }, allowPositionals: true });

@@ -10,7 +10,7 @@ import { Visitor } from "./visit.mjs";
 export async function reports(browser, engine, lines, findings) {
   const files = [];
   for (const [place, line] of lines.entries()) {
-    // A name of a file holds no slash.
+    // A file name cannot contain a slash.
     const file = join(engine.dir, `${line.replaceAll("/", "∕")}${place}.pcap`);
     await writeFile(file, capture(line, place));
     files.push(file);

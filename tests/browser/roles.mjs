@@ -1,4 +1,4 @@
-// What each role and a foreign tenant see and do, on every page that links lead to.
+// The view and the rights of each role and a foreign tenant, on every page reachable by links.
 
 import { until } from "./engine.mjs";
 import { Visitor } from "./visit.mjs";
@@ -8,7 +8,7 @@ const ALL = ["Home", "Calls", "Live", "Rooms", "Phones", "Trunks", "Settings"];
 const DIRECTORY = ["Extensions", "Numbers", "Teams", "Agents", "Organisations"];
 const MANAGED = [...DIRECTORY, "Rooms", "Users", "Keys", "Webhooks", "Prices"];
 
-/** Of each role: the sections, the lists of the settings, and the rights that differ. */
+/** For each role: the sections, the lists of the settings, and the rights that differ. */
 const ROLES = {
   // The first, because it sees most.
   operator: { sections: [...ALL, "Nodes"], lists: [...MANAGED, "Carrier prices", "Exchange rates", "AI prices", "Prompts"], controls: true, manages: true, sells: true },
@@ -39,7 +39,7 @@ async function navigation(visitor, role, findings) {
   findings.same(await links("Lists"), role.lists, `${who}: the lists of the settings`);
 }
 
-/** Which calls, rooms and phones are shown. */
+/** The calls, rooms and phones that are shown. */
 async function scope(visitor, role, world, findings) {
   const { page, who } = visitor;
   const sees = { support: !role.elsewhere, sales: !role.elsewhere && !role.team, refused: !role.elsewhere && !role.team };
@@ -56,13 +56,13 @@ async function scope(visitor, role, world, findings) {
   findings.same(await page.locator(`a[href="/live/rooms/${world.room}"]`).count(), role.elsewhere ? 0 : 1, `${who} /live: lists the live room`);
   await visitor.open(`/live/calls/${world.live}`, role.elsewhere ? 403 : 200);
   await visitor.open(`/live/rooms/${world.room}`, role.elsewhere ? 403 : 200);
-  // Stored rooms are those of the organisation, not of a team.
+  // Stored rooms belong to the organisation, not to a team.
   await visitor.open(`/rooms/${world.storedRoom}`, role.elsewhere || role.team ? 403 : 200);
   await visitor.open("/phones");
   findings.same(await page.getByRole("link", { name: "1005", exact: true }).count(), role.elsewhere ? 0 : 1, `${who} /phones: lists 1005`);
 }
 
-/** What is shown and answered to those who may and may not change it. */
+/** Controls and responses for users with and without the right to change something. */
 async function rights(visitor, role, world, findings) {
   const { page, who } = visitor;
   await visitor.open("/live");
@@ -85,7 +85,7 @@ async function rights(visitor, role, world, findings) {
   findings.same(await visitor.status(`/calls/00000000-0000-0000-0000-000000000009`), 404, `${who}: a call that does not exist`);
 }
 
-/** Follows links from the start, each kind of page twice; none leads to a page that is refused. */
+/** Follows links from the start page, each kind of page twice; no link leads to an error. */
 async function everyPage(visitor, inspected) {
   const { page, findings, who, engine } = visitor;
   const [open, seen, kinds] = [["/"], new Set(), new Map()];
@@ -97,7 +97,7 @@ async function everyPage(visitor, inspected) {
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     const answer = await page.goto(path);
     if (!findings.expect(answer.status() === 200, `${who} ${path}: a link leads to status ${answer.status()}`)) continue;
-    // The first who sees a kind of page sees most of it.
+    // The first user who sees a kind of page sees most of it.
     if (!inspected.has(kind)) await visitor.inspect({ name: kind });
     inspected.add(kind);
     const links = await page.locator("a[href]:not([download])").evaluateAll((links) => links.map((link) => link.href));
@@ -110,7 +110,7 @@ async function everyPage(visitor, inspected) {
   findings.expect(kinds.size >= 12, `${who}: only ${kinds.size} kinds of pages were found`);
 }
 
-/** The address of a page without what differs between pages of its kind. */
+/** The address of a page without the parts that differ between pages of its kind. */
 function kindOf(path) {
   return path.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, ":id").replace(/\?.*/, "?");
 }

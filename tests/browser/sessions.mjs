@@ -15,7 +15,7 @@ export async function sessions(browser, engine, world, findings) {
   await visitor.close();
 }
 
-/** The answer does not tell whether the user exists. */
+/** The response does not reveal whether the user exists. */
 async function wrongPassword(browser, engine, findings) {
   const visitor = await Visitor.open(browser, engine, findings, "leaver");
   const texts = [];
@@ -47,7 +47,7 @@ async function returns(visitor, world, findings) {
   const path = `/calls/${world.support}`;
   await visitor.logIn(PASSWORD, path);
   findings.same(visitor.here, path, "leaver: the page after a login that a page asked for");
-  // Another site cannot choose it.
+  // Another site cannot be the target.
   await visitor.context.clearCookies();
   await visitor.logIn(PASSWORD, "/login?next=%2F%2Fevil.example%2F");
   findings.same(visitor.here, "/", "leaver: the page after a login with a foreign address");

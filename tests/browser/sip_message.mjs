@@ -19,7 +19,7 @@ export function parse(datagram) {
   return message;
 }
 
-/** A message with these headers, of which those without a value are left out. */
+/** A message with these headers; those without a value are left out. */
 export function write(start, headers, body = "") {
   const lines = headers.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}: ${value}`);
   return `${start}\r\n${lines.join("\r\n")}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -1,4 +1,4 @@
-// A SIP phone over UDP whose every text the test chooses: display name, User-Agent, Call-ID, reason phrases.
+// A SIP phone over UDP whose texts are all set by the test: display name, User-Agent, Call-ID, reason phrases.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { answerTo, parse, tagOf, token, uriOf, write } from "./sip_message.mjs";
 
 export class SipPhone {
   /**
-   * Binds a socket. `answer` is what an INVITE gets: `{ status, phrase, headers }`, 200 unless given.
+   * Binds a socket. `answer` is the response to an INVITE: `{ status, phrase, headers }`, 200 unless given.
    */
   static async open(engine, number, { name = number, agent = "Test phone", answer = { status: 200, phrase: "OK" } } = {}) {
     const phone = new SipPhone();
@@ -33,7 +33,7 @@ export class SipPhone {
     return this;
   }
 
-  /** Calls `target`; resolves with the call once there is a final answer. `status` is the answer's. */
+  /** Calls `target`; resolves with the call once there is a final response; `status` is that of the response. */
   async call(target, { callId = token(), headers = [], tone = false } = {}) {
     const audio = await Audio.open();
     const [from, [, to]] = this.#fromTo(DOMAIN, target);
@@ -68,7 +68,7 @@ export class SipPhone {
 
   sequence = 0;
 
-  /** Sends a request, again with credentials when asked for them, and returns the final answer. */
+  /** Sends a request, again with credentials when challenged, and returns the final response. */
   async #ask(method, uri, headers, body = "", credentials) {
     this.sequence += 1;
     const branch = `z9hG4bK${token()}`;
@@ -102,7 +102,7 @@ export class SipPhone {
     if (message.status) {
       const branch = /branch=([^;]+)/.exec(message.get("via"))?.[1];
       this.waiting.get(branch)?.answers.push(message);
-      // A retransmitted answer means that the ACK was lost.
+      // A retransmitted response means that the ACK was lost.
       const call = this.calls.get(message.get("call-id"));
       if (call && message.status === 200 && message.get("cseq").endsWith("INVITE")) this.#acknowledge(call);
       return;
@@ -150,5 +150,5 @@ export class SipPhone {
   }
 }
 
-/** The port of the audio of a description. */
+/** The audio port in a session description. */
 const portOf = (sdp) => Number(/m=audio (\d+)/.exec(sdp)[1]);

@@ -1,4 +1,4 @@
-// A user's browser, and what must be true of every page that it shows.
+// A user's browser, and the checks on every page that it shows.
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -6,29 +6,29 @@ import { join } from "node:path";
 
 import { PASSWORD, USERS } from "./directory.mjs";
 
-/** The widths at which pages are looked at: a phone, a laptop, a screen of 4K. */
+/** The widths at which pages are checked: a phone, a laptop, a 4K screen. */
 export const WIDTHS = [360, 1200, 3840];
 
-/** What is wrong, one line each; a suite adds, the end of the run shows. */
+/** The failures, one line each; suites add them, and the end of the run prints them. */
 export class Findings {
   lines = [];
   checks = 0;
 
-  /** Notes `what` unless `holds`. */
+  /** Records `what` unless `holds`. */
   expect(holds, what) {
     this.checks += 1;
     if (!holds && !this.lines.includes(what)) this.lines.push(what);
     return holds;
   }
 
-  /** Notes a difference between what was found and what was expected. */
+  /** Records a difference between the found and the expected value. */
   same(found, expected, what) {
     const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
     return this.expect(one === other, `${what}: expected ${other}, found ${one}`);
   }
 }
 
-/** A browser with a session of its own. */
+/** A browser with its own session. */
 export class Visitor {
   /** Opens it; `options` are those of a Playwright context. */
   static async open(browser, engine, findings, who, options = {}) {
@@ -63,7 +63,7 @@ export class Visitor {
     return page;
   }
 
-  /** The path of the page that is shown. */
+  /** The path of the current page. */
   get here() {
     return decodeURI(this.page?.url().replace(this.engine.origin, "") ?? "");
   }
@@ -108,7 +108,7 @@ export class Visitor {
     return this.page.locator("input[name=csrf]").first().inputValue();
   }
 
-  /** Checks the page that is shown, in light and dark, at every width. */
+  /** Checks the current page, in light and dark mode, at every width. */
   async inspect({ name = this.here } = {}) {
     const { page, findings, who, here } = this;
     findings.same(await page.locator("h1").count() > 0, true, `${who} ${here}: has a heading`);

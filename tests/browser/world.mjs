@@ -1,4 +1,5 @@
-// What happened at the engine before its pages are looked at: calls of two teams, a refused one, a webhook, a live call, a room.
+// The data of the engine before its pages are checked: calls of two teams, a refused one, a webhook, a live call,
+// a room.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -31,7 +32,7 @@ export async function happen(engine, carrier, receiver) {
   if (busy.status !== 486) throw new Error(`a busy phone: ${busy.status}`);
   const refused = await cleo.call("02079460123");
   if (refused.status < 400) throw new Error(`a refused call: ${refused.status}`);
-  // The phones of the program; the call is long enough to be judged.
+  // The phones of the program; the call is long enough for a verdict.
   const ben = await engine.phone("1002", "wait ringing 60s\nanswer\nwait idle 10m\nwait idle 10m\nwait 10m\n", { tone: true });
   const ada = await engine.phone("1001", "call 1002\nwait up\nwait heard 150\nhangup\nwait idle\ncall 300\nwait up\nwait idle 10m\nwait 10m\n", { tone: true });
   await ada.did("ended");

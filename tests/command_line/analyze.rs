@@ -1,4 +1,4 @@
-//! What `analyze` and `simulate` do for scripts and support people: choose, refuse, extract, and never destroy.
+//! `analyze` and `simulate` as scripts and support staff use them: choose, refuse, extract, and never overwrite input.
 
 use std::fs;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ fn no_capture_is_ever_overwritten() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(2));
-    // An extracted call may have the name of a capture.
+    // An extracted call may have the same name as a capture.
     fs::rename(&capture, folder.path("call-1.pcap")).unwrap();
     let run = sidetone(&["analyze", "--split", &folder.path(""), &folder.path("call-1.pcap")]);
     assert_eq!(run.status, 1, "{}", run.stderr);
@@ -105,7 +105,7 @@ fn no_capture_is_ever_overwritten() {
     let run = sidetone(&["simulate", &scenario, "-o", &scenario]);
     assert_eq!(run.status, 1, "{}", run.stderr);
     assert_eq!(fs::read_to_string(&scenario).unwrap(), "clean\nduration=2s\n");
-    // An older report is.
+    // An older report is overwritten.
     fs::write(folder.path("report.txt"), "an older and much longer report".repeat(1_000)).unwrap();
     let run = sidetone(&["analyze", "-o", &folder.path("report.txt"), &folder.path("call-1.pcap")]);
     assert_eq!(run.status, 0, "{}", run.stderr);
@@ -133,7 +133,7 @@ fn calls_are_chosen() {
     assert_eq!(froms(&json(&["--verdict", "bad", &lossy])).len(), 4);
     assert_eq!(froms(&json(&["--verdict", "ok,no-inbound-media", &lossy])).len(), 0);
 
-    // The worst of all captures: those without audio, then a lossy one.
+    // The worst calls of all captures: those without audio, then a lossy one.
     let worst = json(&["--worst", "3", &clean, &lossy, &silent]);
     let files: Vec<(&str, usize)> = worst
         .as_array()
@@ -210,7 +210,7 @@ fn calls_are_extracted() {
         assert!((3 * 8_000..4 * 8_000).contains(&wav.frames()), "{name}: {}", wav.frames());
         assert!(wav.mono().iter().any(|sample| sample.abs() > 500), "{name} is silent");
     }
-    // Again over what was extracted before, and of two captures.
+    // Again over files extracted earlier, and from two captures.
     let run = sidetone(&["analyze", "--split", &split, "--call", "1", &capture, &capture]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(folder.names("split").contains(&"2-calls-call-1.pcap".to_owned()));
@@ -243,7 +243,7 @@ fn rows(text: &str) -> Vec<std::collections::HashMap<String, String>> {
         .collect()
 }
 
-/// A spreadsheet shows the registrations of a capture too, in rows of their own.
+/// The CSV output also lists the registrations of a capture, in their own rows.
 #[test]
 fn registrations_are_rows() {
     let folder = Folder::new("registrations");
@@ -281,11 +281,11 @@ fn registrations_are_rows() {
     assert!(row["file"].ends_with("registration_refused.pcap"), "{row:?}");
     assert_eq!((rows[1]["result"].as_str(), rows[1]["accepted"].as_str()), ("registered", "1"));
     assert!(rows[1]["expires_s"].parse::<u32>().is_ok(), "{:?}", rows[1]);
-    // Columns that scripts know by their place stay where they were.
+    // Columns that scripts address by position stay where they were.
     let header = run.stdout.lines().next().unwrap();
     assert!(header.starts_with("file,call,call_id,call_from,"), "{header}");
     assert!(header.contains(",flags,sentence,kind,"), "{header}");
-    // The contents of a page count them, and a sentence stands below the row of each.
+    // The table of contents of a page counts them, and a sentence is below the row of each.
     let (refused, accepted) = (of("registration_refused"), of("registration_accepted"));
     let page = sidetone(&["analyze", "--format", "html", &refused, &accepted]).stdout;
     assert!(page.contains("2 registrations, 1 of them not accepted."), "{page}");
@@ -299,7 +299,7 @@ fn registrations_are_rows() {
     assert!(run.stdout.contains(",call,"), "{}", run.stdout);
 }
 
-/// What is wrong on the command line is said with an example of what is right.
+/// An error on the command line is reported with an example of a valid value.
 #[test]
 fn wrong_numbers_and_empty_choices_are_explained() {
     let folder = Folder::new("wrong");
@@ -331,7 +331,7 @@ fn wrong_numbers_and_empty_choices_are_explained() {
     assert!(!sidetone(&["analyze", "--call", "1", &capture]).stderr.contains("nothing was chosen"));
 }
 
-/// A reader that has seen enough of both outputs ends nothing but its own reading.
+/// A reader that closes both outputs early causes no failure.
 #[test]
 fn outputs_that_are_closed_are_no_failure() {
     let folder = Folder::new("closed");
@@ -350,7 +350,7 @@ fn outputs_that_are_closed_are_no_failure() {
     assert_eq!(folder.names("wav").len(), 2);
 }
 
-/// A clock that no SDP names was inferred: every format says so.
+/// A clock that no SDP names was inferred: every format reports that.
 #[test]
 fn an_inferred_clock_is_named_in_every_format() {
     let folder = Folder::new("inferred");
@@ -405,7 +405,7 @@ fn a_duration_has_a_unit_or_is_seconds() {
     assert_eq!(hours.status, 0, "{}", hours.stderr);
 }
 
-/// Linux counts a process's greatest memory for its parent.
+/// Linux attributes the peak memory of a process to its parent.
 #[test]
 fn rows_and_pages_of_many_calls_take_the_memory_of_a_few() {
     let folder = Folder::new("memory");
@@ -413,7 +413,7 @@ fn rows_and_pages_of_many_calls_take_the_memory_of_a_few() {
     let peak_kb = |arguments: &[&str]| -> u64 {
         let out = folder.path("out");
         let status = folder.path("status");
-        // The shell reads what the kernel says of its child before that is gone.
+        // The shell reads the child's `/proc` status before the child has exited.
         let script = format!(
             "\"$@\" & child=$!; while kill -0 $child 2>/dev/null; do grep VmHWM /proc/$child/status > '{status}.new' \
              2>/dev/null && mv '{status}.new' '{status}'; done; wait $child"

@@ -1,4 +1,4 @@
-//! The site of `docs/`: every page is in its summary, and every link leads somewhere. `mdbook`, where it is installed,
+//! The site of `docs/`: every page is in its summary, and every link has a target. `mdbook`, where it is installed,
 //! builds the site in CI (`.ci/docs-site.sh`); it does not check links.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ fn links(text: &str) -> Vec<String> {
         if line.trim_start().starts_with("```") {
             is_code = !is_code;
         } else if !is_code {
-            // What stands between backticks is no link.
+            // Text between backticks is no link.
             let prose: String = line.split('`').step_by(2).collect();
             let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
             found.extend(targets.map(|(target, _)| target.to_owned()));

@@ -1,4 +1,4 @@
-//! `analyze` and `simulate` as a shell sees them: what they print, where, and with which exit status.
+//! `analyze` and `simulate` from a shell: their output, its stream, and their exit status.
 
 use std::fs;
 use std::io::Write;
@@ -84,7 +84,7 @@ fn a_simulated_call_is_analysed() {
     assert_eq!(piped.status, 0);
     assert!(piped.stdout.starts_with("standard input: "), "{}", piped.stdout);
 
-    // The same seed gives the same bytes, on a pipe too.
+    // The same seed gives the same bytes, also on a pipe.
     let again = Command::new(env!("CARGO_BIN_EXE_sidetone"))
         .args(["simulate", "lossy", "--seed", "3", "--duration", "10s", "-o", "-"])
         .output()

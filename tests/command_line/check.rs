@@ -1,4 +1,4 @@
-//! `sidetone check`: what it says of a machine, and its exit codes.
+//! `sidetone check`: its report on a machine, and its exit codes.
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn check(dir: &Path, config: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// An even port that nothing used a moment ago, nor the one above it.
+/// An even port that was free a moment ago, together with the next one.
 fn port() -> u16 {
     loop {
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -43,7 +43,7 @@ fn config(media: u16) -> String {
 #[test]
 fn a_machine_that_is_fit_is_said_to_be() {
     let dir = TempDir::new();
-    // Somebody else may take the ports in between: then they are in use, and others are tried.
+    // Another process may take the ports in between: then the check reports them, and others are tried.
     let found = (0..20).map(|_| check(dir.path(), &config(port()))).find(|(code, ..)| *code == 0);
     let (_, out, err) = found.unwrap();
     assert_eq!(err, "");
@@ -97,7 +97,7 @@ fn every_problem_is_named_with_its_key() {
         assert!(err.lines().any(|line| line.starts_with(&format!("sidetone: {said}"))), "{said}: {err}");
     }
     assert_eq!(err.lines().count(), 6, "{err}");
-    // Whose sockets they are, and so what is to be stopped.
+    // The report names the process that holds the sockets, which has to be stopped.
     let holder = format!("(process {}); stop that program", std::process::id());
     assert_eq!(err.matches(&holder).count(), 2, "{err}");
 }
@@ -138,7 +138,7 @@ fn a_database_is_looked_at_and_left_alone() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
-/// Keys of SRTP in SDP without TLS are a warning, and none where TLS carries them.
+/// SRTP keys in SDP without TLS cause a warning, and none where TLS carries them.
 #[test]
 fn keys_without_tls_are_a_warning() {
     let dir = TempDir::new();
@@ -173,7 +173,7 @@ fn keys_without_tls_are_a_warning() {
     assert_eq!(warnings(&config), (0, vec![]));
 }
 
-/// An engine whose listeners are known, and the configuration that names them.
+/// An engine with known listeners, and the configuration that names them.
 struct Running {
     process: std::process::Child,
     config: String,
@@ -223,7 +223,7 @@ fn an_engine_that_runs_with_the_configuration_is_no_problem() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert_eq!(out.matches("in use by the running engine").count(), 3, "{out}");
     assert!(out.contains(&format!("an engine runs with it: process {}", running.process.id())), "{out}");
-    // Another program's address is a problem all the same.
+    // An address held by another program is still a problem.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = format!("listen = \"{}\"\n[media]", other.local_addr().unwrap());
     let (before, after) = running.config.split_once("[http]\n").unwrap();

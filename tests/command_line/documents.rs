@@ -1,9 +1,9 @@
-//! Every shell block of the documents runs, in order, as a reader pastes it: with bash, curl and jq, and with the program
-//! that was built.
+//! Every shell block of the documents runs, in order, as a reader pastes it: with bash, curl, jq and the built
+//! program.
 //!
-//! The words behind `sh` of a fence say how a block is run: `norun` is not (it installs, builds, or needs what is not
-//! ours), `background` and `background=TEXT` start a program that goes on and prints TEXT once it is there, `refused`
-//! asks for what is answered with an error. A fence `toml FILE` is that file.
+//! The words after `sh` of a fence define how a block is run: `norun` is not run (it installs, builds, or needs
+//! external resources), `background` and `background=TEXT` start a program that keeps running and prints TEXT once it
+//! is ready, `refused` expects an error response. A fence `toml FILE` is the content of that file.
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -58,7 +58,7 @@ const DOCUMENTS: [(&str, usize, usize); 38] = [
 /// How a block is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// In the background; what follows waits for this text.
+    /// In the background; the next block waits for this text.
     Background(String),
     /// It is the content of this file.
     File(String),
@@ -117,8 +117,8 @@ fn kind(document: &str, info: &str) -> Option<Kind> {
     }
 }
 
-/// One script of all blocks of a document. It stops at the first command that fails, names the block, and takes what it
-/// started along.
+/// One script of all blocks of a document. It stops at the first command that fails, names the block, and ends the
+/// programs that it started.
 fn script(document: &str) -> String {
     let mut script = PREPARE.to_owned();
     for Block { kind, line, text } in blocks(document) {
@@ -142,8 +142,8 @@ fn script(document: &str) -> String {
     script
 }
 
-/// Engines of documents that name ports listen on free ones: `curl`, the phone, the live view and the test call are led
-/// there.
+/// Engines of documents that name ports listen on free ones: `curl`, the phone, the live view and the test call are
+/// redirected there.
 const PREPARE: &str = r#"
 set -Eeuo pipefail
 failed() { echo "FAILED in $BLOCK: $BASH_COMMAND" >&2; tail -n 20 .background-* *.log >&2; stop; exit 1; }
@@ -180,7 +180,7 @@ started() {
 }
 "#;
 
-/// Runs a document, or says why it is not run.
+/// Runs a document, or prints why it is not run.
 fn run(document: &str) {
     let missing = ["bash", "curl", "jq"].into_iter().find(|program| {
         Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
@@ -208,7 +208,7 @@ fn run(document: &str) {
     eprintln!("{printed}");
 }
 
-/// Every document is in the table, and no block has stopped being run unseen.
+/// Every document is in the table, and no block is skipped unnoticed.
 #[test]
 fn the_blocks_that_are_run_are_counted() {
     let mut documents: Vec<String> = ["", "benches", "docs"]

@@ -1,5 +1,5 @@
-//! Calls taken out of wrapped captures: whatever carries them, `--split` finds the frames of each call, and `--wav`
-//! decodes what the analysis measures.
+//! Calls extracted from wrapped captures: whatever carries them, `--split` finds the frames of each call, and `--wav`
+//! decodes the audio that the analysis measures.
 
 #[path = "../../capture/tests/corpus/wraps/carriers.rs"]
 mod carriers;
@@ -23,7 +23,7 @@ use self::carriers::{CARRIERS, Carrier, Cut, Payload};
 use self::files::FILES;
 use self::layers::{LINKS, Mix, Packet, Tunnel};
 
-/// Three calls at once, whose signalling has the same two ends.
+/// Three concurrent calls, whose signalling has the same two addresses.
 fn calls() -> Vec<Payload> {
     let mut file = Vec::new();
     let scenario = "lossy duration=3s digits=1 jitter=0..30 order=any seed=5".parse().unwrap();
@@ -49,7 +49,7 @@ fn calls() -> Vec<Payload> {
         .collect()
 }
 
-/// Gives segments of SIP their acknowledgements: the number in each, and a segment of its own 30 ms later.
+/// Acknowledges TCP segments of SIP: an acknowledgement number in each, and a separate ACK segment 30 ms later.
 fn acknowledged(packets: Vec<Packet>) -> Vec<Packet> {
     const PAYLOAD: usize = 52;
     let mut next: HashMap<Vec<u8>, u32> = HashMap::new();
@@ -89,7 +89,7 @@ fn acknowledged(packets: Vec<Packet>) -> Vec<Packet> {
     out
 }
 
-/// Mixes the frames of neighbouring packets, as two paths of a network do; their times stay in order.
+/// Reorders the frames of neighbouring packets, as two network paths do; their times stay in order.
 fn mixed(packets: Vec<Packet>) -> Vec<Packet> {
     let mut out: Vec<Packet> = Vec::new();
     for chunk in packets.chunks(7) {
@@ -151,7 +151,7 @@ fn analyze(arguments: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), said)
 }
 
-/// The calls of a capture by their Call-ID, with their streams and without their places.
+/// The calls of a capture by their Call-ID, with their streams and without their positions.
 fn told(path: &Path) -> Vec<(String, Value, Vec<Value>)> {
     let (text, _) = analyze(&["--format", "json", path.to_str().unwrap()]);
     let whole: Value = serde_json::from_str(&text).unwrap();
@@ -166,7 +166,7 @@ fn told(path: &Path) -> Vec<(String, Value, Vec<Value>)> {
     calls.collect()
 }
 
-/// What holds of a call however late its messages were read.
+/// The properties of a call that do not depend on how late its messages were read.
 fn outline((id, call, streams): &(String, Value, Vec<Value>)) -> Vec<Value> {
     let of_call = ["media_verdict", "started_at", "answered_at", "ended_at", "hangup_cause"];
     let of_streams = ["src", "dst", "packets", "lost", "codec", "verdict"];
@@ -195,7 +195,8 @@ fn a_call_has_its_frames_whatever_carries_them() {
     for (carrier, name) in CARRIERS.into_iter().skip(1).zip(names) {
         ways.push(Way { carrier, ..Way::udp(name) });
     }
-    // Not backwards: the file of a later call joins the connection, and its first segment is where it begins.
+    // Not backwards: the file of a later call starts within the connection, and its first segment counts as the
+    // beginning.
     let cuts = Cut::ALL.into_iter().filter(|cut| *cut != Cut::Backwards);
     for (cut, name) in cuts.zip(["cut_0", "cut_1", "cut_2", "cut_3", "cut_4"]) {
         ways.push(Way { carrier: Carrier::SipTcp, cut, ..Way::udp(name) });
@@ -213,8 +214,8 @@ fn a_call_has_its_frames_whatever_carries_them() {
             let file = split.join(format!("call-{}.pcap", number + 1));
             frames += Records::new(&fs::read(&file).unwrap()).count();
             let alone = told(&file);
-            // Between the messages of one call in TCP those of the others are missing, which are waited for: what comes
-            // in that time is counted before the message.
+            // Between the messages of one call in TCP those of the others are missing, and the reader waits for them:
+            // packets of that time are counted before the message.
             let is_same = |call: &(String, Value, Vec<Value>)| match way.carrier {
                 Carrier::Udp | Carrier::Channels | Carrier::Indications => call == expected,
                 _ => outline(call) == outline(expected),
@@ -226,7 +227,7 @@ fn a_call_has_its_frames_whatever_carries_them() {
                 wrong.push(format!("{}: call {} has {} calls", way.name, number + 1, alone.len()));
             }
         }
-        // A segment may hold the end of one message and the beginning of the next: it is in two files.
+        // A segment may hold the end of one message and the beginning of the next: then it is in two files.
         if frames > whole_frames {
             wrong.push(format!("{}: {frames} frames of {whole_frames}", way.name));
         }
@@ -268,7 +269,7 @@ fn audio_is_decoded_whatever_carries_it() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A stream that has no file, or a silent one, is named with the reason.
+/// A stream without a file, or with a silent one, is reported with the reason.
 #[test]
 fn what_is_not_decoded_is_named() {
     let folder = folder("notices");
@@ -297,7 +298,7 @@ fn what_is_not_decoded_is_named() {
     assert!(said.contains("call 1 has no WAV file: no RTP of it is in the capture"), "{said}");
 }
 
-/// The same capture with a snap length, but for SIP.
+/// The same capture with a snap length for everything except SIP.
 fn snapped(file: &[u8], len: usize) -> Vec<u8> {
     let mut out = file[..24].to_vec();
     for record in Records::new(file).map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! The program as a shell sees it: what it prints, where, and with which exit status.
+//! The program from a shell: its output, its stream, and its exit status.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! `sidetone check --call`: a real call through a running engine, and nothing left of it.
+//! `sidetone check --call`: a real call through a running engine that leaves nothing in it.
 
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +57,7 @@ async fn a_call_goes_through_and_nothing_of_it_stays() {
     );
     assert!(out.ends_with("ok\n") && out.contains("RTP packets received"), "{out}");
     assert_eq!(contents(site.dir.path()).await, before);
-    // Those of every organisation: the phones of the test were in one of their own.
+    // Bindings of every organisation: the phones of the test were in an organisation of their own.
     until("no phone stays registered", || site.engine().bindings() == 0).await;
 }
 
@@ -105,7 +105,7 @@ async fn a_failure_names_what_to_do_and_leaves_nothing() {
     assert!(out.contains("call clean-up"), "{out}");
     assert_eq!(contents(site.dir.path()).await, before);
 
-    // No engine, and one whose HTTP is elsewhere.
+    // No engine, and one whose HTTP address differs.
     let (code, _, err) =
         check(site.dir.path(), &["--call", "--url", "http://127.0.0.1:9", "--sip", &sip]).await;
     assert!(code == 1 && err.contains("--url names another address"), "{err}");

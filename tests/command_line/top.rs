@@ -1,4 +1,4 @@
-//! `sidetone top`: as a text of a real engine, and on a terminal that is put back as it was.
+//! `sidetone top`: as text of a real engine, and on a terminal whose settings are restored.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -59,7 +59,7 @@ async fn a_live_call_is_printed_with_its_figures() {
     let call = async {
         established(&caller, &callee).await;
         let mut last = String::new();
-        // The first figures come after some packets.
+        // The first figures appear after some packets.
         for _ in 0..200 {
             let mut command = top(&url, &["--once"]);
             command.env("SIDETONE_KEY", KEY);
@@ -76,7 +76,7 @@ async fn a_live_call_is_printed_with_its_figures() {
     };
     let (outcome, text) = tokio::join!(caller.call(open_end("1002")), call);
     assert_eq!(outcome.unwrap().status, 200);
-    // A stalled machine paces the audio unevenly, and the verdict names that.
+    // A stalled machine sends the audio at uneven intervals, which the verdict reports.
     let verdicts = ["ok ", "jittery inbound", "unpaced sender"];
     let is_judged = |line: &&str| verdicts.iter().any(|verdict| line.starts_with(verdict));
     let row = text.lines().find(is_judged).unwrap_or_else(|| panic!("{text}"));
@@ -144,7 +144,7 @@ impl OnTerminal {
         until(part, || screen(&self.written()).contains(part)).await;
     }
 
-    /// Whether the terminal shows what is typed, as before.
+    /// Whether the terminal echoes input, as before.
     fn echoes(&self) -> bool {
         tcgetattr(&self.terminal).unwrap().local_flags.contains(LocalFlags::ECHO | LocalFlags::ICANON)
     }
@@ -160,7 +160,7 @@ impl OnTerminal {
     }
 }
 
-/// The letters on a terminal to which this was written: only what changed is written, wherever it stands.
+/// The characters on a terminal after this output: the program writes only changed cells, anywhere on the screen.
 fn screen(written: &str) -> String {
     let mut cells = vec![vec![' '; 120]; 30];
     let (mut row, mut column) = (0, 0);
@@ -191,7 +191,7 @@ fn screen(written: &str) -> String {
 
 impl Drop for OnTerminal {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -221,7 +221,7 @@ async fn the_terminal_is_put_back_whatever_ends_it() {
         until("the screen is given back", || terminal.written().contains("\u{1b}[?1049l")).await;
         assert!(terminal.echoes(), "{end:?}");
     }
-    // A server that is lost is shown, and does not end it.
+    // A lost connection to the server is shown, and does not end the program.
     let mut terminal = OnTerminal::start(top(&url, &["--key", KEY]));
     terminal.shows("No call is up.").await;
     site.stop(Duration::ZERO).await;

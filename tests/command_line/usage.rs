@@ -1,4 +1,4 @@
-//! What the program says of its own command line: help, completions, manual pages.
+//! The program's description of its own command line: help, completions, manual pages.
 
 use std::process::{Command, Output};
 
@@ -18,7 +18,7 @@ fn stdout(args: &[&str]) -> String {
 fn subcommands() -> Vec<String> {
     let help = stdout(&["--help"]);
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // What a line continues is further in.
+    // Continuation lines are indented further.
     let begins = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
     let names = list.lines().filter(begins).map(|line| line.split_whitespace().next().unwrap().to_owned());
     names.filter(|name| name != "help").collect()

@@ -21,11 +21,11 @@ pub struct Browser {
     stop: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
     ufrag: &'static str,
-    /// The other side, once it is known.
+    /// The peer, once it is known.
     remote: Option<Arc<Mutex<Remote>>>,
 }
 
-/// What an answer or offer of the switch says about the transport.
+/// The transport parameters in an answer or offer of the switch.
 #[derive(Clone, Debug)]
 pub struct Remote {
     pub ufrag: String,
@@ -33,7 +33,7 @@ pub struct Remote {
     pub address: SocketAddr,
     pub setup: String,
     fingerprint: [u8; 32],
-    /// The browser's own fragment.
+    /// The browser's own ICE username fragment.
     theirs: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl Remote {
         }
     }
 
-    /// A check that nominates, with any password.
+    /// A connectivity check that nominates, with any password.
     pub fn check(&self, serial: u64, password: &str) -> Vec<u8> {
         let name = format!("{}:{}", self.ufrag, self.theirs);
         let mut transaction = [1; 12];
@@ -116,7 +116,7 @@ impl Browser {
         )
     }
 
-    /// Checks, shakes hands and talks until it is dropped; as the DTLS client when `is_client`.
+    /// Sends checks, handshakes and talks until it is dropped; as the DTLS client when `is_client`.
     pub fn connect(&mut self, remote: Remote, is_client: bool) {
         let address = remote.address;
         let remote = Arc::new(Mutex::new(remote));
@@ -138,13 +138,13 @@ impl Browser {
         self.task = Some(tokio::spawn(media.run(Arc::clone(&self.stop))));
     }
 
-    /// Its description with a new fragment, which restarts ICE.
+    /// Its description with a new username fragment, which restarts ICE.
     pub fn restarted(&mut self) -> String {
         self.ufrag = "N3wB";
         self.sdp("actpass")
     }
 
-    /// Checks with the credentials of a restart.
+    /// Sends checks with the credentials of a restart.
     pub fn use_restarted(&self, remote: Remote) {
         let known = self.remote.as_ref().unwrap();
         *known.lock().unwrap() = Remote { theirs: self.ufrag, ..remote };

@@ -10,8 +10,8 @@ use sidetone_store::{Database, Location};
 use crate::database::{Kind, TEMPLATE, administered, chosen, server, url_of, write_schema};
 use crate::records::WHEN_DROPPED;
 
-/// What `[database] url` says for an engine with its data in `dir`: a file in there, or a database that is made
-/// when it is first asked for, and dropped with the directory.
+/// The value of `[database] url` for an engine with its data in `dir`: a file in there, or a database that is created
+/// on the first request, and dropped with the directory.
 pub fn url_in(dir: &Path) -> String {
     url_with(dir, String::new)
 }
@@ -31,7 +31,7 @@ fn url_with(dir: &Path, how: impl FnOnce() -> String) -> String {
     }
 }
 
-/// The same as a setting.
+/// The same as a [`Database`] setting.
 pub fn database_in(dir: &Path) -> Database {
     url_in(dir).parse::<Location>().unwrap().into()
 }
@@ -49,7 +49,7 @@ fn forget(dir: &Path) {
     let name = name_of(dir);
     if MADE.lock().unwrap().remove(&name) {
         let Some(server) = server() else { return };
-        // What stays behind on a server of tests harms nobody.
+        // Databases left on a test server are harmless.
         let _ = administered(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
     }
 }

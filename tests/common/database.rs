@@ -19,13 +19,13 @@ pub enum Kind {
     Sqlite,
 }
 
-/// A database; it goes away with the value.
+/// A database; it is removed when the value is dropped.
 pub struct TestDatabase {
     pub database: Database,
     server: Option<(String, String)>,
 }
 
-/// The kinds that a contract is held on: both, or SQLite alone, loudly, when no server is named.
+/// The database kinds that a contract is tested on: both, or only SQLite, with a notice, when no server is named.
 pub fn kinds() -> Vec<Kind> {
     static NOTICE: Once = Once::new();
     if server().is_some() {
@@ -39,7 +39,7 @@ pub fn kinds() -> Vec<Kind> {
     vec![Kind::Sqlite]
 }
 
-/// The kind for tests that run on one: SQLite, or what `SIDETONE_TEST_DATABASE` says.
+/// The kind for tests that run on one: SQLite, or the value of `SIDETONE_TEST_DATABASE`.
 pub fn chosen() -> Kind {
     match std::env::var("SIDETONE_TEST_DATABASE").as_deref() {
         Ok("postgres") => Kind::Postgres,
@@ -49,8 +49,8 @@ pub fn chosen() -> Kind {
 }
 
 impl TestDatabase {
-    /// A database with this version's schema, and no rows in it; a file lies in `dir`. To run every migration in every test
-    /// takes a fifth of the processor time of the tests over HTTP.
+    /// A database with this version's schema and no rows; a SQLite file is in `dir`. Running every migration in every
+    /// test would take a fifth of the processor time of the tests over HTTP.
     pub async fn new(kind: Kind, dir: &Path) -> Self {
         match kind {
             Kind::Sqlite => {
@@ -63,7 +63,7 @@ impl TestDatabase {
         }
     }
 
-    /// A database without a table; a file would lie in `dir`.
+    /// A database without a table; a SQLite file would be in `dir`.
     pub async fn bare(kind: Kind, dir: &Path) -> Self {
         match kind {
             Kind::Sqlite => Self { database: (&dir.join("new/sidetone.db")).into(), server: None },
@@ -79,7 +79,7 @@ impl TestDatabase {
         Self { database: location.into(), server: Some((server, name)) }
     }
 
-    /// What another client reads: the rows of a statement whose columns are all texts.
+    /// The rows of a statement, read by another client; all columns are text.
     pub async fn texts(&self, statement: &'static str) -> Vec<Vec<Option<String>>> {
         match &self.server {
             Some(_) => {
@@ -95,7 +95,7 @@ impl TestDatabase {
         }
     }
 
-    /// The URL that another client reaches it by.
+    /// The URL for another client.
     pub fn url(&self) -> String {
         match (&self.server, &self.database.location) {
             (Some((server, name)), _) => url_of(server, name),
@@ -107,7 +107,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let Some((server, name)) = self.server.take() else { return };
-        // What stays behind on a server of tests harms nobody.
+        // Databases left on a test server are harmless.
         let _ = administered(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
     }
 }
@@ -159,7 +159,7 @@ static SCHEMA: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// The name of a database of the server with this version's schema, which stays there: the next run of the tests finds it.
+/// The name of a database on the server with this version's schema. It is kept there for the next run of the tests.
 pub static TEMPLATE: LazyLock<String> = LazyLock::new(|| {
     let server = server().expect("SIDETONE_TEST_POSTGRES names a server");
     let name = format!("sidetone_schema_{:016x}", hash_of_migrations());
@@ -170,7 +170,8 @@ pub static TEMPLATE: LazyLock<String> = LazyLock::new(|| {
     }
     administered(&server, format!("CREATE DATABASE {draft}")).unwrap();
     migrate(url_of(&server, &draft).parse::<Location>().unwrap().into());
-    // A database with a connection is not renamed: the server waits for the end of those that were closed a moment ago.
+    // A database with a connection cannot be renamed: wait for the end of the connections that were closed a moment
+    // ago.
     let ended =
         format!("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{draft}'");
     administered(&server, ended).unwrap();

@@ -1,4 +1,4 @@
-//! A phone or carrier by hand, over UDP or TCP: it answers only what a test tells it to.
+//! A manual phone or carrier, over UDP or TCP: it sends only the responses that a test requests.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ enum Channel {
 }
 
 impl Device {
-    /// A device whose messages go by datagrams from a new port.
+    /// A device that sends datagrams from a new port.
     pub async fn udp(switch: SocketAddr, contact: &str) -> Device {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let local = socket.local_addr().unwrap();
@@ -51,7 +51,7 @@ impl Device {
         }
     }
 
-    /// The same device, of another switch.
+    /// The same device, connected to another switch.
     pub fn at(self, switch: SocketAddr) -> Device {
         Device { switch, ..self }
     }
@@ -108,7 +108,7 @@ impl Device {
                     }
                 }
                 Channel::Udp(socket) => {
-                    // An error reports an earlier datagram of ours.
+                    // An error reports an earlier datagram of this socket.
                     let Ok(length) = socket.recv(&mut buffer).await else { continue };
                     let datagram = parse_datagram(Bytes::copy_from_slice(&buffer[..length]));
                     if let Ok(Datagram::Message(message)) = datagram {
@@ -125,7 +125,7 @@ impl Device {
         within(&what, self.request_some_time(method)).await
     }
 
-    /// The same without a limit of the time.
+    /// The same without a time limit.
     pub async fn request_some_time(&mut self, method: &Method) -> Request {
         loop {
             match self.next().await.expect("an open connection") {
@@ -219,6 +219,6 @@ pub fn authorization(challenge: &Response, user: &str, method: &str, uri: &str) 
     format!("Authorization: {answer}\r\n")
 }
 
-/// An offer or answer for G.711 at a port that no packet leaves.
+/// An offer or answer for G.711 at a port from which no packet is sent.
 pub const SDP: &str =
     "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0\r\n";

@@ -1,5 +1,5 @@
-//! A network without sockets: names that resolve as told, and receivers at any address, so that what leaves can be
-//! counted and time can stand still.
+//! A network without sockets: names that resolve as configured, and receivers at any address, so that outgoing
+//! requests can be counted while time is paused.
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::receiver::{Authority, Received, Reply, Script, Seen, serve};
 
-/// The Internet of one test; clones are the same one.
+/// The Internet of one test; clones share it.
 #[derive(Clone)]
 pub struct Elsewhere(Arc<Shared>);
 
@@ -25,9 +25,9 @@ struct Shared {
     script: Script,
     seen: Seen,
     names: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
-    /// Who takes no connection.
+    /// Addresses that accept no connection.
     dead: Mutex<Vec<IpAddr>>,
-    /// Who takes one and says nothing.
+    /// Addresses that accept connections and send nothing.
     slow: Mutex<Vec<IpAddr>>,
     lookup_time: Mutex<Duration>,
     lookups: Mutex<Vec<String>>,
@@ -35,18 +35,18 @@ struct Shared {
     server: Server,
 }
 
-/// What answers at every address.
+/// The server at every address.
 pub enum Server {
-    /// https, as the script says.
+    /// https, with the responses of the script.
     Https,
-    /// These bytes in place of TLS.
+    /// These bytes instead of TLS.
     Junk(Vec<u8>),
-    /// A connection, and nothing more.
+    /// Accepts the connection and sends nothing.
     Silent,
 }
 
 impl Elsewhere {
-    /// Every address has a receiver that answers as `script` says, with a certificate for `names`.
+    /// Every address has a receiver that responds as `script` defines, with a certificate for `names`.
     pub fn new(names: &[&str], script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         Self::with(Server::Https, names, script)
     }
@@ -74,7 +74,7 @@ impl Elsewhere {
         }))
     }
 
-    /// What the name resolves to: the first answer, then the next one, the last of them for ever.
+    /// The addresses of a name: the first answer, then the next one; the last one is repeated.
     #[must_use]
     pub fn name(self, name: &str, answers: &[&[&str]]) -> Self {
         let answers =
@@ -83,39 +83,39 @@ impl Elsewhere {
         self
     }
 
-    /// Nobody takes a connection there.
+    /// Connections to this address fail.
     #[must_use]
     pub fn dead(self, address: &str) -> Self {
         self.0.dead.lock().push(address.parse().unwrap());
         self
     }
 
-    /// Whoever is there takes connections and says nothing.
+    /// Connections to this address are accepted, and nothing is sent.
     #[must_use]
     pub fn slow(self, address: &str) -> Self {
         self.0.slow.lock().push(address.parse().unwrap());
         self
     }
 
-    /// The name service takes its time.
+    /// The name service takes this time for a lookup.
     #[must_use]
     pub fn lookups_take(self, time: Duration) -> Self {
         *self.0.lookup_time.lock() = time;
         self
     }
 
-    /// A client of this network alone.
+    /// A client that uses only this network.
     pub fn client(&self, settings: &OutboundHttp, own: &[&str]) -> Client {
         let own = own.iter().map(|address| address.parse().unwrap()).collect();
         Client::over(Policy::new(settings, own), self.0.authority.roots(), Box::new(self.clone())).unwrap()
     }
 
-    /// Names that were asked for.
+    /// The names that were looked up.
     pub fn lookups(&self) -> Vec<String> {
         self.0.lookups.lock().clone()
     }
 
-    /// Addresses that a connection was tried to.
+    /// The addresses of connection attempts.
     pub fn connects(&self) -> Vec<String> {
         self.0.connects.lock().iter().map(ToString::to_string).collect()
     }
@@ -159,7 +159,7 @@ impl Network for Elsewhere {
                     let bytes = bytes.clone();
                     tokio::spawn(async move {
                         let mut far = far;
-                        // The other side may have had enough before all of it is sent.
+                        // The client may close the connection before all of it is sent.
                         let _ = far.write_all(&bytes).await;
                         swallow(far).await;
                     });
@@ -171,7 +171,7 @@ impl Network for Elsewhere {
     }
 }
 
-/// Reads until the other side goes away.
+/// Reads until the peer disconnects.
 async fn swallow(mut far: DuplexStream) {
     while far.read(&mut [0; 4_096]).await.is_ok_and(|read| read > 0) {}
 }

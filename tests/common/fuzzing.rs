@@ -18,7 +18,7 @@ pub(crate) fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// A file with some bytes set, a piece of another put somewhere, and its end cut off.
+/// A file with some bytes replaced, a piece of another file inserted, and its end cut off.
 pub(crate) fn change(files: &[(String, Vec<u8>)], changes: &Changes) -> Vec<u8> {
     let (first, second, sets, (from, to), cut) = changes;
     let mut bytes = first.get(files).1.clone();
@@ -81,5 +81,5 @@ macro_rules! targets {
     )+};
 }
 
-/// So many keep a clone small and a replay short.
+/// The limit keeps a clone small and a replay short.
 const FILES_MAX: usize = 200;

@@ -10,7 +10,7 @@ use crate::chosen::url_in;
 use crate::receiver::Receiver;
 use crate::site::within;
 
-/// The real binary; killed like by a power cut when dropped.
+/// The real binary; killed with SIGKILL when dropped.
 pub struct Engine {
     process: Child,
     pub sip: SocketAddr,
@@ -64,13 +64,13 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The settings that have webhooks reach `receiver`.
+/// The settings with which webhooks reach `receiver`.
 pub fn reaching(receiver: &Receiver, dir: &Path) -> String {
     format!(
         "[outbound_http]\nallow_addresses = [\"127.0.0.1/32\"]\nextra_ca = \"{}\"\nports = [{}]\n",

@@ -1,5 +1,5 @@
 //! Structurally broken SIP requests, by the classes of exception elements of the PROTOS suite (c07-sip): one element of
-//! a sound request is replaced by something that it must not be.
+//! a valid request is replaced by an invalid one.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test binary uses its own part")]
 
 /// A request in which one element is broken.
@@ -11,11 +11,11 @@ pub struct Case {
     pub bytes: Vec<u8>,
 }
 
-/// The methods that are broken.
+/// The methods of the broken requests.
 pub const METHODS: [&str; 6] = ["INVITE", "REGISTER", "OPTIONS", "MESSAGE", "INFO", "SUBSCRIBE"];
 
-/// Every case of one method: each element in braces of the template by each exception. `serial` makes Call-ID, branch
-/// and tag of each case its own.
+/// Every case of one method: each element in braces of the template with each exception. `serial` makes Call-ID, branch
+/// and tag of each case unique.
 pub fn cases(method: &'static str, transport: &str, serial: u64) -> Vec<Case> {
     let parts = template(method);
     let exceptions = exceptions();
@@ -51,7 +51,7 @@ enum Exception {
     Repeated(usize, &'static str),
 }
 
-/// What an element is replaced by, by class.
+/// The replacements of an element, by class.
 fn exceptions() -> Vec<(&'static str, Exception)> {
     let mut all: Vec<(&'static str, Exception)> = Vec::new();
     let mut add = |class: &'static str, texts: &[&str]| {
@@ -154,7 +154,7 @@ fn exceptions() -> Vec<(&'static str, Exception)> {
     all
 }
 
-/// The parts of a sound request: elements with their names, and what stands between them without one.
+/// The parts of a valid request: elements with their names, and the unnamed text between them.
 fn template(method: &'static str) -> Vec<(String, String)> {
     let (body, kind) = match method {
         "INVITE" => (SDP, "application/sdp"),
@@ -167,7 +167,7 @@ fn template(method: &'static str) -> Vec<(String, String)> {
     parts(&(head + body))
 }
 
-/// Takes `{name=value}` apart from what stands between.
+/// Splits `{name=value}` from the text between the elements.
 fn parts(text: &str) -> Vec<(String, String)> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -206,5 +206,5 @@ const HEAD: &str = "{method=$M}{space= }{scheme=sip}:{user=1001}@{host=load.test
 const SDP: &str = "v={sdp-v=0}\r\no={sdp-o=- 1 1 IN IP4 127.0.0.1}\r\ns={sdp-s=-}\r\nc={sdp-c=IN IP4 127.0.0.1}\r\n\
     t={sdp-t=0 0}\r\nm={sdp-media=audio} {sdp-port=40000} {sdp-profile=RTP/AVP} {sdp-formats=0 101}\r\n\
     a={sdp-attribute=rtpmap:101 telephone-event/8000}\r\n";
-/// Of a repeated element; the whole stays a datagram.
+/// The limit of a repeated element, so that the request still fits a datagram.
 const BYTES_MAX: usize = 48_000;

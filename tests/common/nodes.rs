@@ -1,4 +1,4 @@
-//! One engine, or several nodes of a cluster behind one address for HTTP, as `SIDETONE_TEST_NODES` says.
+//! One engine, or several nodes of a cluster behind one address for HTTP; `SIDETONE_TEST_NODES` sets the number.
 //!
 //! With `SIDETONE_TEST_NODES=3` each request over HTTP goes to the next node in turn, while phones and carriers stay at the
 //! first one. It needs `SIDETONE_TEST_DATABASE=postgres`, and `SIDETONE_TEST_NATS` with the URL of a NATS server with
@@ -29,7 +29,7 @@ pub fn count() -> usize {
 pub struct Nodes {
     /// The node of the phones.
     pub first: Engine,
-    /// Where HTTP is asked: each request is answered by the next node.
+    /// The address for HTTP: each request is answered by the next node.
     pub http: SocketAddr,
     others: Vec<Engine>,
 }
@@ -37,7 +37,7 @@ pub struct Nodes {
 impl Nodes {
     /// Starts the engine that `config` describes, and the nodes beside it, with their data below that of the first.
     pub async fn start(config: &Config) -> Nodes {
-        // An engine's start is large, and the threads of tests have small stacks.
+        // The future of an engine's start is large, and the threads of tests have small stacks.
         if count() == 1 {
             let first = Box::pin(Engine::start(config)).await.unwrap();
             return Nodes { http: first.http, first, others: Vec::new() };
@@ -51,7 +51,7 @@ impl Nodes {
         config.cluster = Some(cluster);
         let first = Box::pin(Engine::start(&config)).await.unwrap();
         let (data_dir, mut others) = (config.node.data_dir.clone(), Vec::new());
-        // Tests that leave few media ports to the engine mean the first one.
+        // A test that configures few media ports means those of the first node.
         config.media.ports = 12_000..=31_999;
         for number in 2..=count() {
             config.node.name = format!("node-{number}");
@@ -65,7 +65,7 @@ impl Nodes {
         nodes
     }
 
-    /// Waits until every node sees all others: before that a node does not know whom to ask for live calls.
+    /// Waits until every node sees all others: before that a node does not know which one to query for live calls.
     async fn see_each_other(&self) {
         let up = format!("sidetone_cluster_nodes{{state=\"up\"}} {}\n", count());
         let addresses = std::iter::once(self.first.http).chain(self.others.iter().map(|node| node.http));
@@ -79,7 +79,7 @@ impl Nodes {
         }
     }
 
-    /// Takes the first node, and what stops the others.
+    /// Returns the first node and the others.
     pub fn into_parts(self) -> (Engine, Vec<Engine>) {
         (self.first, self.others)
     }
@@ -92,8 +92,8 @@ pub async fn stop(others: Vec<Engine>) {
     }
 }
 
-/// Waits until the nodes beside the first one know phones of so many extensions. A test that takes phones away again does not
-/// wait for long.
+/// Waits until the nodes beside the first one know the phones of this many extensions. The wait is short in tests that
+/// remove phones again.
 pub async fn know_phones(others: &[Engine], extensions: usize) {
     let known = async {
         for node in others {
@@ -116,14 +116,14 @@ async fn metrics(address: SocketAddr) -> String {
     let mut text = String::new();
     let Ok(mut stream) = TcpStream::connect(address).await else { return text };
     let ask = b"GET /metrics HTTP/1.0\r\n\r\n";
-    // A node that is busy is asked again.
+    // A node that is busy is queried again.
     let _ = stream.write_all(ask).await;
     let _ = stream.read_to_string(&mut text).await;
     text
 }
 
-/// An address at which each request of the API is passed to the next of the nodes. What a process says of itself is asked
-/// of the first.
+/// An address at which each request of the API is passed to the next node. Requests about one process (metrics and
+/// health) are passed to the first.
 async fn round_robin(nodes: Vec<SocketAddr>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -136,8 +136,8 @@ async fn round_robin(nodes: Vec<SocketAddr>) -> SocketAddr {
     address
 }
 
-/// Passes one request on. A client that keeps its connections is told to open a new one for the next request, which
-/// another node answers.
+/// Passes one request on. The response closes the connection, so that the client opens a new one for the next
+/// request, which another node answers.
 async fn pass(mut near: TcpStream, nodes: Arc<Vec<SocketAddr>>, turn: Arc<AtomicUsize>) {
     let mut bytes = Vec::new();
     while head_len(&bytes).is_none() {
@@ -162,12 +162,12 @@ async fn pass(mut near: TcpStream, nodes: Arc<Vec<SocketAddr>>, turn: Arc<Atomic
             copy(&mut near_in, &mut far_out).await?;
             far_out.shutdown().await
         };
-        // A node that has refused a long body reads no further; the client writes the rest nevertheless.
+        // A node that has refused a long body stops reading; the client still writes the rest.
         if sent.await.is_err() {
             let _ = copy(&mut near_in, &mut sink()).await;
         }
     };
-    // Either side may go away in the middle.
+    // Either end may disconnect in between.
     let down = async {
         let _ = copy(&mut far_in, &mut near_out).await;
         let _ = near_out.shutdown().await;
@@ -179,7 +179,7 @@ fn head_len(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// The head with `Connection: close` in place of what the client says, unless it asks for a WebSocket.
+/// The head with `Connection: close` instead of the client's value, unless it requests a WebSocket.
 fn closing(head: &[u8]) -> Vec<u8> {
     let is_named = |line: &&[u8], name: &str| {
         line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
@@ -202,10 +202,10 @@ fn the_proxy_ends_connections_and_leaves_the_rest_of_a_request_alone() {
     assert_eq!(closing(upgrade), upgrade);
 }
 
-/// What a process says of itself.
+/// Paths about one process.
 const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Nodes know each other's phones some 0.2 s after they registered.
+/// Nodes learn of each other's phones about 0.2 s after the registration.
 const KNOWN_MAX: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
-//! Free ports on the loopback, for programs that must be told theirs.
+//! Free ports on the loopback, for programs that need a fixed port.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{TcpListener, UdpSocket};
@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What was given out: the programs bind their ports one by one as calls come, and sipp most of them never.
+/// The ports that were given out: programs bind them only as calls arrive, and sipp never binds most of them.
 static GIVEN: Mutex<Vec<Range<u16>>> = Mutex::new(Vec::new());
 
-/// The first of `count` ports in a row, an even one, that no process has for UDP or TCP; never given out again.
+/// The first of `count` consecutive ports, an even one, that no process uses for UDP or TCP; never given out again.
 pub fn free(count: u16) -> u16 {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // One after the other from a random port on: hundreds of ports at random places would leave no long row.
+    // Consecutive from a random port on: hundreds of ports at random positions would leave no long row.
     let from = given.last().map_or_else(any_port, |last| last.end);
-    // All are held at once, then let go together.
+    // All are held at the same time, then released together.
     let mut held = Vec::new();
     let is_free = |port| {
         let address = ("127.0.0.1", port);
@@ -37,8 +37,8 @@ fn any_port() -> u16 {
     PORTS.start + u16::try_from(any).unwrap()
 }
 
-/// The first of `count` free ports in a row within [`PORTS`]. The search begins at `from` and goes on from the start of
-/// the range, so every place is tried.
+/// The first of `count` consecutive free ports within [`PORTS`]. The search begins at `from` and continues from the
+/// start of the range, so every position is tried.
 fn first_fit(
     from: u16,
     count: u16,
@@ -80,7 +80,8 @@ pub fn is_bound(port: u16) -> bool {
     locals.any(|local| local.ends_with(&suffix))
 }
 
-/// Waits until connections to the port are accepted; a connection made for that would be one of the program's.
+/// Waits until the port accepts connections. It makes no test connection, which the program would count as one of its
+/// own.
 pub fn wait_until_accepting(port: u16) {
     let deadline = Instant::now() + BOUND_MAX;
     let listens = format!(":{port:04X} 00000000:0000 0A");
@@ -90,8 +91,8 @@ pub fn wait_until_accepting(port: u16) {
     }
 }
 
-/// Below those that Linux gives to a socket that is bound to port 0: none of the many sockets of an engine and its
-/// clients takes one between the look and the start of the program.
+/// Below the range that Linux uses for port 0: no socket of an engine or its clients takes one between the check and
+/// the start of the program.
 const PORTS: Range<u16> = 12_000..32_000;
 const BOUND_MAX: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! A program that runs beside the test: killed when dropped, what it says at hand for the failure message.
+//! A program that runs beside the test: killed when dropped, its output available for the failure message.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::ffi::OsStr;
@@ -52,24 +52,24 @@ impl Process {
         assert!(typed.is_ok(), "{self} takes no input");
     }
 
-    /// Types without ending the line, as one presses keys.
+    /// Types without ending the line, like single key presses.
     pub fn type_text(&mut self, text: &str) {
         let typed = self.child.stdin.as_mut().unwrap().write_all(text.as_bytes());
         assert!(typed.is_ok(), "{self} takes no input");
     }
 
-    /// Lets that time pass, as a person at a phone does.
+    /// Waits for that time, like a person at a phone.
     pub fn pass(&mut self, time: Duration) {
         let until = Instant::now() + time;
         self.wait("the time", |_| (Instant::now() >= until).then_some(()));
     }
 
-    /// What the program has said.
+    /// The program's output so far.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// Waits until the program has said `text`, and answers all it said.
+    /// Waits until the output contains `text`, and returns all output so far.
     pub fn wait_for(&mut self, text: &str) -> String {
         self.wait(&format!("{text:?}"), |process| {
             let said = process.said();
@@ -77,7 +77,7 @@ impl Process {
         })
     }
 
-    /// Asks it to end, and waits: a program with processes of its own ends them only so.
+    /// Sends SIGTERM and waits: a program with child processes ends them only this way.
     pub fn terminate(&mut self) {
         let _ = Command::new("kill").arg(self.id().to_string()).status();
         let deadline = Instant::now() + END_MAX;
@@ -98,11 +98,11 @@ impl Process {
         }
     }
 
-    /// Waits until `condition` answers; a program that ends before that fails the test.
+    /// Waits until `condition` returns a value; a program that ends before that fails the test.
     pub fn wait<T>(&mut self, what: &str, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            // Asked before the condition: what a program says last is still read.
+            // Checked before the condition, so that the last output is still read.
             let ended = self.child.try_wait().unwrap();
             if let Some(answer) = condition(self) {
                 return answer;
@@ -118,7 +118,7 @@ impl Process {
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The line that baresip writes again and again would leave no room for the others.
+        // The line that baresip repeats all the time would leave no room for the others.
         let said = self.said();
         let said: String = said.split_inclusive('\r').filter(|line| !line.contains("(bit/s)")).collect();
         let from = said.floor_char_boundary(said.len().saturating_sub(SHOWN_LEN_MAX));
@@ -128,13 +128,13 @@ impl fmt::Display for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already is no worry.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads until the program closes its end; beyond the bound it is read and forgotten.
+/// Reads until the program closes its end; output beyond the limit is discarded.
 fn listen(mut from: impl Read + Send + 'static, said: Arc<Mutex<String>>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 4_096];

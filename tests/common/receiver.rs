@@ -1,5 +1,5 @@
-//! A machine of a tenant's: an https receiver with a certificate of an authority made for the test, which answers as
-//! it is told to and remembers what it was sent.
+//! A tenant's server: an https receiver with a certificate of an authority made for the test. It responds as configured
+//! and records the requests.
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its certificate, for whoever shall trust it.
+    /// Its certificate, for clients that trust it.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
@@ -43,7 +43,7 @@ impl Authority {
         file
     }
 
-    /// Trust in this authority alone.
+    /// A trust store with only this authority.
     pub fn roots(&self) -> Roots {
         Roots::only([CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap()])
     }
@@ -63,7 +63,7 @@ impl Authority {
         (certificate, key_file)
     }
 
-    /// What a server with a certificate for these names and addresses shows.
+    /// A TLS acceptor with a certificate for these names and addresses.
     pub fn certified(&self, names: &[&str]) -> TlsAcceptor {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let key = KeyPair::generate().unwrap();
@@ -79,7 +79,7 @@ impl Authority {
     }
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Such as `POST /hook?x=1 HTTP/1.1`.
@@ -104,7 +104,7 @@ impl Received {
     }
 }
 
-/// What a request is answered with.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub struct Reply {
     after: Duration,
@@ -112,14 +112,14 @@ pub struct Reply {
     then: Then,
 }
 
-/// What follows the bytes of a reply.
+/// The action after the bytes of a reply.
 #[derive(Clone, Debug)]
 pub enum Then {
     /// The connection is closed.
     Close,
-    /// These bytes, again and again, as long as somebody takes them, with a pause before each time.
+    /// These bytes, repeated with a pause before each time, until the client disconnects.
     Endless(Vec<u8>, Duration),
-    /// Nothing, and the connection stays open.
+    /// Nothing is sent, and the connection stays open.
     Hang,
 }
 
@@ -153,19 +153,19 @@ impl Reply {
         Self { after: Duration::ZERO, bytes: bytes.into(), then: Then::Close }
     }
 
-    /// No answer, ever.
+    /// Never a response.
     pub fn never() -> Self {
         Self::raw("").then(Then::Hang)
     }
 
-    /// The same, later.
+    /// The same, delayed.
     #[must_use]
     pub fn after(mut self, after: Duration) -> Self {
         self.after = after;
         self
     }
 
-    /// The same, and then.
+    /// The same, followed by `then`.
     #[must_use]
     pub fn then(mut self, then: Then) -> Self {
         self.then = then;
@@ -173,10 +173,10 @@ impl Reply {
     }
 }
 
-/// Says what a request is answered with.
+/// Chooses the response to a request.
 pub type Script = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 
-/// What a receiver was sent.
+/// The requests that a receiver got.
 #[derive(Clone)]
 pub struct Seen {
     requests: watch::Sender<Vec<Received>>,
@@ -188,12 +188,12 @@ impl Seen {
         Self { requests: watch::Sender::new(Vec::new()), sent_bytes: Arc::default() }
     }
 
-    /// What has come so far.
+    /// The requests so far.
     pub fn now(&self) -> Vec<Received> {
         self.requests.borrow().clone()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits for this many requests.
     pub async fn count(&self, count: usize) -> Vec<Received> {
         let mut requests = self.requests.subscribe();
         let patience = Duration::from_secs(90);
@@ -204,20 +204,20 @@ impl Seen {
         }
     }
 
-    /// Bytes of answers that the other side has taken.
+    /// Bytes of responses that the client has accepted.
     pub fn sent_bytes(&self) -> usize {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Serves one connection as `script` says.
+/// Serves one connection as `script` defines.
 pub async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     tls: TlsAcceptor,
     script: Script,
     seen: Seen,
 ) {
-    // A client that does not trust us goes away in the middle of the handshake.
+    // A client that does not trust the certificate disconnects during the handshake.
     let Ok(mut stream) = tls.accept(stream).await else { return };
     let Some(received) = receive(&mut stream).await else { return };
     let reply = script(&received);
@@ -238,7 +238,7 @@ pub async fn serve(
             }
             seen.sent_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         },
-        // Until the other side has had enough.
+        // Until the client disconnects.
         Then::Hang => drop(stream.read(&mut [0; 1]).await),
     }
 }
@@ -270,7 +270,7 @@ async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> Option<Received> {
     Some(Received { line, headers, body })
 }
 
-/// A receiver on loopback; it goes away with the value.
+/// A receiver on loopback; it stops when the value is dropped.
 pub struct Receiver {
     pub authority: Authority,
     pub address: SocketAddr,
@@ -280,7 +280,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that answers as `script` says, with a certificate for 127.0.0.1 and localhost.
+    /// A receiver that responds as `script` defines, with a certificate for 127.0.0.1 and localhost.
     pub async fn start(script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let authority = Authority::new();
         let tls = authority.certified(&["127.0.0.1", "localhost"]);
@@ -305,7 +305,7 @@ impl Receiver {
         format!("https://{}{path}", self.address)
     }
 
-    /// Settings with which a client reaches this receiver and trusts it; its authority's file lies in `dir`.
+    /// Settings with which a client reaches this receiver and trusts it; the authority's file is in `dir`.
     pub fn settings(&self, dir: &Path) -> OutboundHttp {
         OutboundHttp {
             allow_addresses: vec!["127.0.0.1/32".parse().unwrap()],
@@ -314,7 +314,7 @@ impl Receiver {
         }
     }
 
-    /// Connections that were made, whatever came of them.
+    /// The number of connections, including failed ones.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// 2026-01-01T00:00:00Z in microseconds.
 pub const EPOCH_US: i64 = 1_767_225_600_000_000;
 
-/// The instant `seconds` after the tests' epoch, plus a few microseconds to be kept.
+/// The instant `seconds` after the tests' epoch, plus some microseconds, which must be preserved.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(EPOCH_US + seconds * 1_000_000 + 123_456)
 }
@@ -91,7 +91,7 @@ pub fn answered(number: u128) -> Cdr {
     }
 }
 
-/// A directory that goes away with the value.
+/// A directory that is removed when the value is dropped.
 pub struct TempDir(PathBuf);
 
 impl TempDir {
@@ -107,7 +107,7 @@ impl TempDir {
         &self.0
     }
 
-    /// A copy of `from` as it is now: what a process that dies at this instant leaves behind.
+    /// A copy of `from` as it is now: the state after a process that dies at this instant.
     pub fn snapshot(from: &Path) -> Self {
         let copy = Self::new();
         for entry in std::fs::read_dir(from).unwrap() {
@@ -120,7 +120,7 @@ impl TempDir {
     }
 }
 
-/// What else is to be done when a directory goes away.
+/// A further action when a directory is removed.
 pub static WHEN_DROPPED: OnceLock<fn(&Path)> = OnceLock::new();
 
 impl Drop for TempDir {
@@ -128,7 +128,7 @@ impl Drop for TempDir {
         if let Some(also) = WHEN_DROPPED.get() {
             also(&self.0);
         }
-        // A directory left behind in the temporary folder harms nobody.
+        // A directory left in the temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,7 +1,7 @@
-//! URLs that no tenant may have us ask (test W6): every spelling of what is not on the public Internet.
+//! URLs that a tenant may not make the engine request (test W6): every spelling of a target off the public Internet.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
-/// A URL, and how what is said of it begins.
+/// A URL, and the beginning of the error message.
 pub const REFUSED_URLS: &[(&str, &str)] = &[
     // Loopback, however it is written.
     ("https://127.0.0.1/", "must be on a public address, and 127.0.0.1 is none"),
@@ -41,7 +41,7 @@ pub const REFUSED_URLS: &[(&str, &str)] = &[
     ("https://[fe80::1]/", "must be on a public address, and fe80::1 is none"),
     ("https://[fe80::1%25lo]/", "must be a URL such as https://crm.example/sidetone (invalid IPv6 address)"),
     ("https://[fe80::1%lo]/", "must be a URL such as https://crm.example/sidetone (invalid IPv6 address)"),
-    // Networks that are somebody's own, or nobody's.
+    // Private, shared and reserved networks.
     ("https://10.0.0.1/", "must be on a public address, and 10.0.0.1 is none"),
     ("https://172.16.0.1/", "must be on a public address, and 172.16.0.1 is none"),
     ("https://172.31.255.255/", "must be on a public address, and 172.31.255.255 is none"),
@@ -68,7 +68,7 @@ pub const REFUSED_URLS: &[(&str, &str)] = &[
     ("https://metadata.google.internal/", "must be on a public address, and metadata.google.internal is a"),
     ("https://intranet/", "must be on a public address, and intranet is a name of the local network"),
     ("https://crm..example/", "must name a host, such as https://crm.example/sidetone"),
-    // Who is meant, and where exactly.
+    // User names, passwords, ports and hosts.
     ("https://good@127.0.0.1/", "must not hold a user name or a password"),
     ("https://good:word@crm.example/", "must not hold a user name or a password"),
     ("https://:word@crm.example/", "must not hold a user name or a password"),
@@ -80,7 +80,7 @@ pub const REFUSED_URLS: &[(&str, &str)] = &[
         "must be a URL such as https://crm.example/sidetone (invalid port number)",
     ),
     ("https://crm.example/#part", "must not end in a #fragment: it is never sent"),
-    // Not even https.
+    // Not https.
     ("http://crm.example/", "must begin with https://"),
     ("HTTPS://crm.example/", "must begin with https://"),
     ("ftp://crm.example/", "must begin with https://"),

@@ -1,4 +1,4 @@
-//! A conference room in a site, and what is read of it.
+//! A conference room in a site, and its state as tests read it.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::chosen::database_in;
 use crate::records::at;
 use crate::site::{self, found, get};
 
-/// The site's directory, whose key may do everything with rooms, with extensions from 1001 to `last`.
+/// The site's directory with extensions from 1001 to `last`, and a key with all permissions on rooms.
 pub fn directory(last: u32) -> String {
     let permissions = "\"calls:read\", \"calls:control\", \"conferences:read\", \"conferences:write\", \
                        \"conferences:control\", \"conversations:write\", \"recordings:listen\"";
@@ -31,7 +31,7 @@ pub fn directory(last: u32) -> String {
     text
 }
 
-/// A room that extensions dial at `number`, with nothing to key; `change` says what is otherwise.
+/// A room that extensions dial at `number`, without a PIN; `change` modifies it.
 pub async fn make(dir: &Path, number: &str, change: impl FnOnce(&mut NewRoom)) -> RoomId {
     let store = Store::open(&database_in(dir)).await.unwrap();
     let DirectorySnapshot { organisations, .. } = store.directory().await.unwrap();
@@ -55,7 +55,7 @@ pub async fn make(dir: &Path, number: &str, change: impl FnOnce(&mut NewRoom)) -
     room
 }
 
-/// The newest session of a room once `holds` of it.
+/// The newest session of a room, once `holds` is true for it.
 pub async fn session(http: SocketAddr, room: RoomId, holds: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/conference-rooms/{room}/sessions");
     found("a session", async || {

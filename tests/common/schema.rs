@@ -1,4 +1,4 @@
-//! Values against the schemas of the API document.
+//! Checks of values against the schemas of the API document.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -11,7 +11,7 @@
 use serde_json::Value;
 use sidetone_model::event::Event;
 
-/// Checks that a value is valid by a schema of the document; a panic names the place that is not.
+/// Checks that a value is valid by a schema of the document; a panic names the place of the error.
 pub fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
     if let Some(target) = schema["$ref"].as_str() {
         return conforms(document, document.pointer(&target[1..]).unwrap(), value, place);

@@ -1,4 +1,4 @@
-//! A whole engine on loopback, its directory, its phones, and its records as the API shows them.
+//! A complete engine on loopback, its directory, its phones, and its records as the API shows them.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::collections::BTreeSet;
@@ -53,32 +53,32 @@ pub fn directory() -> String {
     text
 }
 
-/// A running engine and where it keeps its data.
+/// A running engine and its data directory.
 pub struct Site {
     pub engine: Option<Engine>,
     pub sip: SocketAddr,
     pub http: SocketAddr,
     pub dir: TempDir,
-    /// The nodes beside the engine, where a test runs on several.
+    /// The other nodes, where a test runs on several.
     others: Vec<Engine>,
-    /// The extensions whose phones have registered, which those nodes know.
+    /// The extensions whose phones have registered and are known to those nodes.
     known: Mutex<BTreeSet<String>>,
 }
 
 impl Site {
-    /// An engine that knows [`directory`].
+    /// An engine with [`directory`].
     pub async fn start() -> Site {
         Site::with(&directory()).await
     }
 
-    /// An engine that knows what `directory` declares.
+    /// An engine with `directory`.
     pub async fn with(directory: &str) -> Site {
         let dir = TempDir::new();
         declare(dir.path(), directory).await;
         Site::reopen(dir).await
     }
 
-    /// An engine that knows what `directory` declares, with settings of its own.
+    /// An engine with `directory` and changed settings.
     pub async fn configured(directory: &str, change: impl FnOnce(&mut Config)) -> Site {
         let dir = TempDir::new();
         declare(dir.path(), directory).await;
@@ -92,14 +92,14 @@ impl Site {
         let dir = TempDir::new();
         declare(dir.path(), &directory()).await;
         let mut config = config(dir.path());
-        // Two pairs, between the range of the other engines and the one that the system chooses from; others than
+        // Two pairs of ports between the range of the other engines and the ephemeral range; they differ from
         // those of a test run beside this one.
         let first = 32_000 + u16::try_from(std::process::id() % 190).unwrap() * 4;
         config.media.ports = first..=first + 3;
         Site::run(dir, &config).await
     }
 
-    /// An engine on the data that another left.
+    /// An engine on the data directory of an earlier one.
     pub async fn reopen(dir: TempDir) -> Site {
         let config = config(dir.path());
         Site::run(dir, &config).await
@@ -126,7 +126,7 @@ impl Site {
         self.engine().sip_over(protocol).next().unwrap()
     }
 
-    /// Stops the engine in order; the data stay.
+    /// Stops the engine in order; the data stays.
     pub async fn stop(mut self, limit: Duration) -> TempDir {
         self.engine.take().unwrap().stop(limit).await;
         nodes::stop(self.others).await;
@@ -196,7 +196,7 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     .await;
 }
 
-/// Looks until there is something, and answers it.
+/// Polls until there is a value, and returns it.
 pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     within(what, async {
         loop {
@@ -209,7 +209,7 @@ pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
     .await
 }
 
-/// Waits until a phone has so many ringing calls and calls that are up.
+/// Waits until a phone has this many ringing calls and calls that are up.
 pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
     let mut calls = phone.calls();
     let what = format!("{ringing} ringing and {up} answered calls");
@@ -218,7 +218,7 @@ pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
 
 /// Waits until the one call between two phones is up at both: the caller has the 200 and the callee the ACK.
 ///
-/// A request of a phone before that finds no call at one of them.
+/// Before that, a phone's request finds no call at one of them.
 pub async fn established(caller: &Phone, callee: &Phone) {
     calls(callee, 0, 1).await;
     calls(caller, 0, 1).await;
@@ -238,7 +238,7 @@ pub async fn declare_in(store: &Store, text: &str) {
     apply(store, &[declaration], false, at(0), &mut rng).await.unwrap();
 }
 
-/// Whether this system offers io_uring; prints a notice where it does not.
+/// Whether this system has io_uring; prints a notice where it does not.
 pub fn has_io_uring() -> bool {
     let tried = sidetone_wire::Wire::try_io_uring();
     if let Err(error) = &tried {
@@ -247,7 +247,7 @@ pub fn has_io_uring() -> bool {
     tried.is_ok()
 }
 
-/// Ports of the system's choosing; RTP below the range that it chooses from.
+/// Ports chosen by the system; RTP below the range that it chooses from.
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();
     config.node.data_dir = dir.to_owned();
@@ -259,7 +259,7 @@ pub fn config(dir: &Path) -> Config {
     config.media.ports = 12_000..=31_999;
     config.media.workers = Some(1);
     config.node.journal_reserve_bytes = 256 << 10;
-    // The machine of a test may be busy with others.
+    // The test machine may be busy with other work.
     config.node.busy = LoadLimits { cpu_pct: 0, late_pct: 0 };
     config
 }
@@ -283,12 +283,12 @@ pub fn codecs(names: &[&str]) -> CodecPolicy {
     CodecPolicy::new(names.iter().map(|name| (*name).to_owned()))
 }
 
-/// What a scenario in text form says.
+/// A scenario from its text form.
 pub fn talk(scenario: &str) -> Option<Box<Scenario>> {
     Some(Box::new(scenario.parse().unwrap()))
 }
 
-/// Answers at once and talks without end.
+/// Answers immediately and talks without end.
 pub fn answering() -> Answering {
     Answering::Answer { after: Duration::ZERO, talk: talk("clean") }
 }
@@ -298,7 +298,7 @@ pub fn talking(number: &str, millis: u64) -> CallPlan {
     CallPlan { talk: talk("clean"), talk_time: Some(Duration::from_millis(millis)), ..CallPlan::to(number) }
 }
 
-/// A call that lasts until somebody ends it.
+/// A call that lasts until a party hangs up.
 pub fn open_end(number: &str) -> CallPlan {
     CallPlan { talk: talk("clean"), talk_time: None, ..CallPlan::to(number) }
 }
@@ -384,8 +384,8 @@ pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
     }
 }
 
-/// How often a condition is looked at.
+/// The interval at which a condition is checked.
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// What nothing here takes on an idle machine.
+/// Longer than any wait on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 pub const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";

@@ -1,11 +1,11 @@
-//! Which tones there are in what somebody heard (Goertzel).
+//! The tones in received audio (Goertzel).
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use sidetone_phone::Heard;
 
 use crate::site::found;
 
-/// How loud `hz` is in `pcm`, in dB of a phone's tone.
+/// The level of `hz` in `pcm`, in dB relative to a phone's tone.
 pub fn level(pcm: &[i16], rate_hz: u32, hz: u32) -> f64 {
     let step = std::f64::consts::TAU * f64::from(hz) / f64::from(rate_hz);
     let (sine, cosine) = pcm.iter().zip(0_u32..).fold((0.0, 0.0), |(sine, cosine), (sample, n)| {
@@ -16,13 +16,13 @@ pub fn level(pcm: &[i16], rate_hz: u32, hz: u32) -> f64 {
     20.0 * (amplitude / TONE).max(1e-6).log10()
 }
 
-/// How loud each of `tones` is in `pcm`.
+/// The level of each of `tones` in `pcm`.
 pub fn levels(pcm: &[i16], rate_hz: u32, tones: &[u32]) -> Vec<f64> {
     tones.iter().map(|hz| level(pcm, rate_hz, *hz)).collect()
 }
 
-/// Waits until the last [`WINDOW_MS`] that were heard hold these of `tones` as loud as they were said, and of the
-/// others nothing. What was heard before does not count.
+/// Waits until the last [`WINDOW_MS`] of received audio contain exactly `these` of `tones`, at the level at which they
+/// were sent. Earlier audio does not count.
 pub async fn hears(heard: &Heard, tones: &[u32], these: &[u32]) {
     heard.clear();
     let mut last = Vec::new();
@@ -42,14 +42,15 @@ pub async fn hears(heard: &Heard, tones: &[u32], these: &[u32]) {
     }
 }
 
-/// Whether a recording holds, for [`WINDOW_MS`] somewhere in it, these of `tones` as loud as they were said and nothing of
-/// the others. A phone that was not run for a moment shifts the phase of its tone, so that a longer window need not.
+/// Whether a recording contains, for [`WINDOW_MS`] somewhere in it, exactly `these` of `tones` at the level at which
+/// they were sent. A phone that was not scheduled for a moment shifts the phase of its tone, so a longer window may not
+/// match.
 pub fn holds_somewhere(pcm: &[i16], rate_hz: u32, tones: &[u32], these: &[u32]) -> bool {
     let window = (rate_hz * WINDOW_MS / 1_000) as usize;
     pcm.windows(window).step_by(window / 8).any(|part| fit(tones, &levels(part, rate_hz, tones), these))
 }
 
-/// Whether `levels` of `tones` are those of a window that holds these and no others.
+/// Whether `levels` of `tones` are those of a window with exactly `these`.
 fn fit(tones: &[u32], levels: &[f64], these: &[u32]) -> bool {
     tones.iter().zip(levels).all(|(hz, level)| match these.contains(hz) {
         true => level.abs() < 1.0,
@@ -57,9 +58,9 @@ fn fit(tones: &[u32], levels: &[f64], these: &[u32]) -> bool {
     })
 }
 
-/// How loud a phone says a tone.
+/// The amplitude of a phone's tone.
 const TONE: f64 = 5_000.0;
-/// What is looked at.
+/// The examined length of audio.
 pub const WINDOW_MS: u32 = 400;
-/// Less than what every wait of a site has, so that it is said what was heard instead.
+/// Shorter than every wait of a site, so that the failure message shows the received tones.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(80);

@@ -60,7 +60,7 @@ impl Tunnel {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The value of a header in the first message of the switch that begins like this.
+    /// The value of a header in the first message of the switch that begins with `begins`.
     pub fn header(&self, begins: &str, name: &str) -> String {
         let seen = self.seen();
         let message = seen.iter().find(|message| message.starts_with(begins)).expect(begins);
@@ -98,7 +98,7 @@ fn request(scheme: &str, to: SocketAddr) -> impl IntoClientRequest + Unpin {
     request
 }
 
-/// Passes messages on in both directions, with the transport's name in Via and a Contact as browsers send it.
+/// Forwards messages in both directions, with the transport's name in Via and a Contact as browsers send it.
 async fn carry(
     mut far: Far,
     mut told: mpsc::Receiver<String>,
@@ -198,7 +198,7 @@ fn text_of(message: Message) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Takes the messages of the client, on whichever socket it comes.
+/// Reads the messages of the client from either socket.
 async fn serve(
     listener: TcpListener,
     socket: UdpSocket,

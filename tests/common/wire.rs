@@ -1,4 +1,4 @@
-//! SIP by hand over a UDP socket: what no phone of ours would send.
+//! Manual SIP over a UDP socket: messages that the built-in phone would not send.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 
 use crate::site::{DOMAIN, within};
 
-/// A socket that speaks to one switch.
+/// A socket for messages to one switch.
 pub struct Wire {
     socket: UdpSocket,
     pub local: SocketAddr,
@@ -21,7 +21,7 @@ pub struct Wire {
     serial: u32,
 }
 
-/// A request in the making; its parts may be anything.
+/// A request under construction; its parts may be anything.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub method: String,
@@ -32,7 +32,7 @@ pub struct Ask {
     pub cseq: u32,
     pub branch: String,
     pub max_forwards: u32,
-    /// Whole lines.
+    /// Complete lines.
     pub headers: Vec<String>,
     pub body: String,
 }
@@ -129,7 +129,7 @@ impl Wire {
         within(what, self.request_some_time(method)).await
     }
 
-    /// The same without a limit of the time.
+    /// The same without a time limit.
     pub async fn request_some_time(&self, method: &str) -> String {
         let mut buffer = vec![0; 65_535];
         loop {
@@ -141,7 +141,7 @@ impl Wire {
         }
     }
 
-    /// The next response that `wanted` says yes to.
+    /// The next response for which `wanted` is true.
     pub async fn response(&self, what: &str, wanted: impl Fn(&Response) -> bool) -> Response {
         let mut buffer = vec![0; 65_535];
         within(what, async {
@@ -158,8 +158,8 @@ impl Wire {
         .await
     }
 
-    /// Sends a request, again and again as UDP asks for, and waits for its final response; acknowledges that of
-    /// an INVITE.
+    /// Sends a request, with the retransmissions that UDP requires, and waits for its final response; acknowledges that
+    /// of an INVITE.
     pub async fn exchange(&self, ask: &Ask) -> Response {
         let what = format!("an answer to {} {}", ask.method, ask.uri);
         let is_answer = |response: &Response| {
@@ -191,7 +191,7 @@ impl Wire {
         self.send(&ack).await;
     }
 
-    /// The request with an answer to its challenge.
+    /// The request with credentials for its challenge.
     pub async fn authorize(&mut self, ask: &Ask, user: &str, password: &str) -> Ask {
         let challenge = self.exchange(ask).await;
         assert_eq!(challenge.status().as_u16(), 401, "{ask:?}");
@@ -206,7 +206,7 @@ impl Wire {
         again
     }
 
-    /// The final response to the request with an answer to its challenge.
+    /// The final response to the request with credentials for its challenge.
     pub async fn authorized(&mut self, ask: &Ask, user: &str, password: &str) -> Response {
         let again = self.authorize(ask, user, password).await;
         self.exchange(&again).await

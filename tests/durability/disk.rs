@@ -1,4 +1,4 @@
-//! Disks under the journal that fail at a chosen operation, run full, or lose what was not synchronised.
+//! Disks under the journal that fail at a chosen operation, fill up, or lose unsynchronised data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,7 @@ use sidetone::supervise::Supervisor;
 
 use crate::records::{TempDir, answered, at, ended};
 
-/// What a test decides of a disk; clones are the same disk.
+/// The settings and the state of a test disk; clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct Faulty(Arc<Mutex<Faults>>);
 
@@ -24,17 +24,17 @@ pub struct Faulty(Arc<Mutex<Faults>>);
 pub struct Faults {
     /// Operations until now.
     pub operations: u64,
-    /// The operation at which the power is cut: what follows happens on no disk.
+    /// The operation at which the power is cut: later operations have no effect.
     pub cut_at: Option<u64>,
     pub is_cut: bool,
     /// Writes and synchronisations fail with this, while it is set.
     pub error: Option<io::ErrorKind>,
     /// One synchronisation fails with an I/O error.
     pub fails_once: bool,
-    /// Bytes that the disk has left, when it is not endless.
+    /// Free bytes of the disk, when it is limited.
     pub free: Option<u64>,
     pub reserved: u64,
-    /// What is on the disk for certain, and what may be, by segment.
+    /// The synchronised and the unsynchronised bytes, by segment.
     pub files: BTreeMap<u64, Contents>,
     /// Every write by its segment.
     pub writes: Vec<u64>,
@@ -67,13 +67,13 @@ impl Faulty {
         (journal, reader)
     }
 
-    /// What a power cut leaves behind in a new directory: everything that was synchronised, and of the rest a part,
-    /// nothing, or as many zeros. `present` are the segments that had not been removed.
+    /// The state after a power cut, in a new directory: everything that was synchronised, and a part of the rest,
+    /// nothing of it, or as many zeros. `present` are the segments that had not been removed.
     pub fn after_the_cut(&self, present: &[u64], seed: u64) -> TempDir {
         let mut rng = StdRng::seed_from_u64(seed);
         let dir = TempDir::new();
         for (number, contents) in &self.0.lock().files {
-            // A removal may not have reached the disk either.
+            // The removal may not have reached the disk either.
             if !present.contains(number) && rng.random_bool(0.5) {
                 continue;
             }
@@ -158,7 +158,7 @@ impl Storage for FaultyStorage {
         if reserved == 0 {
             return Ok(None);
         }
-        // What was set aside may be written from now on.
+        // The reserved space may be written from now on.
         self.faults.set(|faults| faults.free = faults.free.map(|free| free + reserved));
         std::fs::write(path_of(&self.dir, number), b"").unwrap();
         std::fs::remove_file(path_of(&self.dir, number)).unwrap();
@@ -197,7 +197,7 @@ impl SegmentFile for FaultyFile {
         self.faults.count()?;
         let mut faults = self.faults.0.lock();
         if std::mem::take(&mut faults.fails_once) {
-            // What of it is on the disk is not known: the model forgets it at the cut.
+            // It is unknown which bytes reached the disk: the model loses them at the cut.
             return Err(io::Error::from_raw_os_error(5));
         }
         if !faults.is_cut {
@@ -213,8 +213,8 @@ impl SegmentFile for FaultyFile {
     }
 }
 
-/// What no caller waits for is durable with the next record that one waits for, also when that synchronisation fails
-/// and everything goes to a new segment.
+/// A record without a waiting caller becomes durable with the next record that has one, also when that synchronisation
+/// fails and everything is written to a new segment.
 #[test]
 fn ends_are_durable_with_the_next_answer() {
     for fails_once in [false, true] {
@@ -226,10 +226,10 @@ fn ends_are_durable_with_the_next_answer() {
         disk.set(|faults| faults.fails_once = fails_once);
         assert!(journal.answered(answered(21)).unwrap().wait());
         assert_eq!(journal.failed_segments(), u64::from(fails_once));
-        // Records of a segment that was given up are in the next one too.
+        // Records of an abandoned segment are in the next one too.
         let read = reader.next_batch(100).unwrap();
         assert!((1..=20).all(|number| read.contains(&ended(number))), "fails once: {fails_once}");
-        // The power cut takes what is not synchronised.
+        // The power cut loses everything that is not synchronised.
         let left = TempDir::new();
         for (number, contents) in disk.get(|faults| faults.files.clone()) {
             std::fs::write(path_of(left.path(), number), contents.synced).unwrap();
@@ -243,7 +243,7 @@ fn ends_are_durable_with_the_next_answer() {
     }
 }
 
-/// Records from memory are those of the files.
+/// Records read from memory equal those read from the files.
 #[test]
 fn a_reader_gets_the_same_from_memory_and_from_the_files() {
     let dir = TempDir::new();
@@ -278,7 +278,7 @@ fn a_failed_synchronisation_gives_the_segment_up() {
     assert!(journal.is_healthy(), "the new segment takes records");
     let calls: Vec<_> = reader.next_batch(10).unwrap();
     assert!([ended(1), ended(2), ended(3)].iter().all(|call| calls.contains(call)), "{calls:?}");
-    // The power cut takes what was never synchronised: the record is in the new segment all the same.
+    // The power cut loses what was never synchronised: the record is in the new segment nevertheless.
     let left = disk.after_the_cut(&[1, 2], 1);
     std::fs::write(path_of(left.path(), 1), disk.get(|faults| faults.files[&1].synced.clone())).unwrap();
     let (journal, mut reader, _) = Journal::open(left.path()).unwrap();
@@ -286,7 +286,7 @@ fn a_failed_synchronisation_gives_the_segment_up() {
     assert_eq!(reader.next_batch(10).unwrap().len(), 3);
 }
 
-/// D6: while every write fails nothing is acknowledged and the journal says so; afterwards nothing is lost.
+/// D6: while every write fails, nothing is acknowledged and the journal reports it; afterwards nothing is lost.
 #[test]
 fn a_disk_that_fails_delays_and_is_named() {
     let (dir, disk) = (TempDir::new(), Faulty::default());
@@ -306,7 +306,7 @@ fn a_disk_that_fails_delays_and_is_named() {
     assert!(reader.next_batch(10).unwrap().iter().all(|call| *call == ended(1)));
 }
 
-/// D5: what is set aside holds the records of calls that are up, new calls are refused, and everything recovers.
+/// D5: the reserve holds the records of calls that are up, new calls are refused, and everything recovers.
 #[test]
 fn a_full_disk_leaves_the_reserve_to_the_calls_that_are_up() {
     const RESERVE: u64 = 1 << 20;
@@ -317,7 +317,7 @@ fn a_full_disk_leaves_the_reserve_to_the_calls_that_are_up() {
     assert!(journal.is_healthy() && journal.has_reserve());
     assert_eq!(disk.get(|faults| faults.reserved), RESERVE);
 
-    // Somebody else fills the disk.
+    // Another program fills the disk.
     disk.set(|faults| faults.free = Some(0));
     for number in 2..200 {
         assert!(journal.ended(ended(number)).unwrap().wait(), "a call that is up keeps its record");
@@ -329,7 +329,7 @@ fn a_full_disk_leaves_the_reserve_to_the_calls_that_are_up() {
     let stored = reader.next_batch(1_000).unwrap();
     assert_eq!(stored.len(), 199, "nothing is lost on a full disk");
 
-    // Room again: set aside anew before new calls are taken.
+    // Space again: the reserve is allocated before new calls are accepted.
     disk.set(|faults| faults.free = Some(8 << 20));
     while !journal.is_healthy() {
         assert!(journal.tick(at(5)).unwrap().wait());
@@ -338,7 +338,7 @@ fn a_full_disk_leaves_the_reserve_to_the_calls_that_are_up() {
     assert_eq!(disk.get(|faults| faults.reserved), RESERVE);
 }
 
-/// The reserve is a segment of zeros behind its head: what was written in it is read, the zeros are its end.
+/// The reserve is a segment head followed by zeros: records written into it are read, and zeros mark its end.
 #[test]
 fn a_segment_made_of_the_reserve_is_read_to_its_last_record() {
     let dir = TempDir::new();

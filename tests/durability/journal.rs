@@ -1,4 +1,4 @@
-//! The journal across crashes: a crash is the copy of its directory at that instant.
+//! The journal across crashes; a crash is simulated by a copy of its directory at that instant.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl CallSink for Memory {
     }
 }
 
-/// Opens the journal in `dir`, stores all of it and closes it.
+/// Opens the journal in `dir`, stores all its records and closes it.
 fn drain(dir: &Path, database: &Memory) -> Recovery {
     let (journal, reader, recovery) = Journal::open(dir).unwrap();
     drop(journal);
@@ -72,7 +72,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A segment without the zeros with which its file is filled; the JSON of a record ends with a bracket.
+/// A segment without the zeros at the end of its file; the JSON of a record ends with a bracket.
 fn records_of(segment: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(segment).unwrap();
     while bytes.last() == Some(&0) {
@@ -81,7 +81,7 @@ fn records_of(segment: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The longest timelines that there are, on both legs, with the largest numbers: they come through a crash.
+/// The longest possible timelines, on both legs, with the largest numbers: they survive a crash.
 #[test]
 fn the_media_of_a_call_comes_with_its_record() {
     let second = QualitySecond {
@@ -165,7 +165,7 @@ fn a_call_that_a_crash_interrupted_ends_at_the_last_sign_of_life() {
     );
 }
 
-/// D12: the ticks follow a clock that never jumps, so that a jump of the wall clock before a crash is charged to nobody.
+/// D12: the ticks follow a monotonic clock, so a jump of the wall clock before a crash is not charged.
 #[test]
 fn a_jump_of_the_wall_clock_before_a_crash_is_no_part_of_the_call() {
     for jump_s in [3_600, -3_600, 86_400, -86_400] {
@@ -198,8 +198,8 @@ fn a_jump_of_the_wall_clock_before_a_crash_is_no_part_of_the_call() {
     }
 }
 
-/// The prices are in the `answered` record: a call that nobody could end is charged to the last sign of life, and
-/// what it takes from the credit is known before its record is stored.
+/// The prices are in the `answered` record: a call that a crash interrupted is charged up to its last tick, and
+/// its amount is deducted from the credit before its record is stored.
 #[test]
 fn a_call_that_a_crash_interrupted_is_charged_at_the_prices_it_began_with() {
     let dir = TempDir::new();
@@ -231,7 +231,7 @@ fn a_call_that_a_crash_interrupted_is_charged_at_the_prices_it_began_with() {
         let undrawn = reader.take_undrawn();
         assert_eq!(undrawn.iter().map(|call| call.amount).collect::<Vec<_>>(), [amount("0.30")]);
         assert_eq!(reader.take_undrawn(), []);
-        // It dies again before anything is stored: the next start says the same.
+        // It crashes again before anything is stored: the next start computes the same.
         dirs.push(TempDir::snapshot(&dir));
         drop(journal);
     }
@@ -295,7 +295,7 @@ fn a_crash_between_the_database_and_the_journal_stores_nothing_twice() {
         drop(journal.answered(answered(number)).unwrap());
         assert!(journal.ended(ended(number)).unwrap().wait());
     }
-    // Everything is stored, and the segments are still there.
+    // Everything is stored, and the segments still exist.
     let crashed = TempDir::snapshot(dir.path());
     drop(journal);
     run(CdrWriter::new(reader), &database);
@@ -338,7 +338,7 @@ fn a_torn_tail_loses_the_torn_record_alone() {
     }
 }
 
-/// Space for further records is there before they are: a record that makes the file no longer is durable sooner.
+/// Space for records is allocated in advance: a record that does not extend the file is durable sooner.
 #[test]
 fn records_stand_in_space_that_was_filled_before() {
     let dir = TempDir::new();
@@ -354,7 +354,7 @@ fn records_stand_in_space_that_was_filled_before() {
     lengths.dedup();
     assert!(lengths.len() <= records.len() / (256 << 10) + 1, "the file became longer: {lengths:?}");
     assert!(lengths.last().unwrap() >= &(records.len() as u64 + 8), "the end of the records is seen");
-    // A crash now, and one in the middle of a record that stands before the zeros.
+    // A crash now, and one in the middle of the last record before the zeros.
     for (len, expected) in [(records.len(), (400, 0)), (records.len() - 1, (399, 1))] {
         let crashed = TempDir::new();
         let mut bytes = records[..len].to_vec();

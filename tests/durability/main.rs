@@ -1,4 +1,4 @@
-//! What a broken, full or slow disk, a power cut, a jump of the clock and a killed process cost.
+//! The consequences of a broken, full or slow disk, a power cut, a jump of the clock and a killed process.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! D2: the power fails at any operation of the disk, and what was not synchronised is gone, torn or zero.
+//! D2: the power fails at any operation of the disk, and unsynchronised data is lost, torn or zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::records::{TempDir, answered, at, ended};
 const SEEDS: u64 = 1_000;
 const CALLS: u128 = 12;
 
-/// A database that forgets nothing and takes each record once.
+/// A database that keeps everything and stores each record once.
 #[derive(Default)]
 struct Rows(BTreeMap<CallId, Cdr>);
 
@@ -28,14 +28,14 @@ impl Rows {
     }
 }
 
-/// What the far ends know: the calls whose 200 was sent, and those whose record was acknowledged.
+/// What the engine has promised: the calls whose 200 was sent, and those whose record was acknowledged.
 #[derive(Default)]
 struct Promised {
     answered: BTreeSet<u128>,
     ended: BTreeSet<u128>,
 }
 
-/// Calls until the power is cut; gives what was promised, what is stored and what is on the disk.
+/// Runs calls until the power is cut; returns the promises, the stored rows and the content of the disk.
 fn run(seed: u64) -> (Promised, Rows, TempDir) {
     let mut rng = StdRng::seed_from_u64(seed);
     let (dir, disk) = (TempDir::new(), Faulty::default());
@@ -75,7 +75,7 @@ fn run(seed: u64) -> (Promised, Rows, TempDir) {
         }
     }
     if !is_cut() {
-        // Fewer operations than drawn: the cut comes now.
+        // Fewer operations than the random number: the cut happens now.
         disk.set(|faults| faults.is_cut = true);
     }
     drop(journal);
@@ -106,7 +106,7 @@ fn a_power_cut_at_any_operation_leaves_one_record_of_every_answered_call() {
                 assert_eq!(row, &ended(*number), "seed {seed}: the record that was acknowledged");
                 over += 1;
             } else {
-                // Its end may have been on its way to the disk.
+                // The record of its end may have been in progress.
                 let cause = row.hangup_cause;
                 assert!(
                     cause == Some(HangupCause::Crash) || row == &ended(*number),
@@ -115,7 +115,7 @@ fn a_power_cut_at_any_operation_leaves_one_record_of_every_answered_call() {
                 up += 1;
             }
         }
-        // A record that nobody was promised is one of a call that was really made.
+        // A record without a promise belongs to a call that was really made.
         let known: BTreeSet<CallId> = (0..CALLS).map(|number| answered(number).call_uuid).collect();
         assert!(rows.0.keys().all(|call| known.contains(call)), "seed {seed}: a record of no call");
         unpromised += rows.0.len() - promised.answered.len();

@@ -1,4 +1,4 @@
-//! Registrations after a killed process: a phone over UDP is called without having registered again.
+//! Registrations after a kill: a phone over UDP can be called without registering again.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Calls that are answered, and what their records say, field by field.
+//! Calls that are answered, and their records, field by field.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sidetone_phone::{Answering, CallPlan};
 
 use crate::site::{Site, answering, calls, established, open_end, talk, talking, within};
 
-/// A record with what differs from run to run replaced by its type.
+/// A record in which values that differ from run to run are replaced by their type.
 pub fn shape(record: &Value) -> Value {
     let mut record = record.clone();
     for name in ["call_uuid", "fs_node_id"] {
@@ -29,13 +29,13 @@ pub fn shape(record: &Value) -> Value {
     record
 }
 
-/// That the caller's audio came whole. What its timing was is the doing of this machine's other work.
+/// Asserts that the caller's audio is complete. Its timing depends on the other work of this machine.
 pub fn assert_whole(record: &Value) {
     assert_eq!(record["loss_pct"], 0.0, "{record:#}");
     assert!(is_uneven_at_most(&record["media_verdict"]), "{record:#}");
 }
 
-/// Whether a verdict is ok, or what a stalled machine makes of audio of which nothing is missing.
+/// Whether a verdict is ok, or one that a stalled machine causes for audio without loss.
 pub fn is_uneven_at_most(verdict: &Value) -> bool {
     let verdict = verdict.as_str().unwrap_or_default();
     ["degraded_audio", "ok", "jittery_inbound", "unpaced_sender"].contains(&verdict)
@@ -106,7 +106,7 @@ async fn an_answered_call_is_relayed_both_ways_and_recorded_in_full() {
     assert!(started <= answered && answered < ended);
     let billed = record["billsec"].as_i64().unwrap();
     assert!(billed >= 2 && (billed * 1000 - 1..=billed * 1000 + 1001).contains(&(ended - answered)));
-    // The record by itself is the one of the list.
+    // The single record equals the one in the list.
     let path = format!("/cdrs/{}", record["call_uuid"].as_str().unwrap());
     expected = record;
     assert_eq!(site.get(&path).await, (200, expected));
@@ -136,7 +136,7 @@ async fn early_media_is_heard_before_the_answer() {
     let site = Site::start().await;
     let early = Answering::Early { after: Duration::from_secs(60), talk: talk("clean").unwrap() };
     let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", early).await);
-    // Given up while it rings: what the caller heard came before any answer.
+    // The caller gives up during ringing: the audio that it received was early media.
     let (outcome, ()) = within("the call", async {
         tokio::join!(caller.call(open_end("1002")), async {
             crate::site::until("early media", || caller.heard() > 10 && callee.heard() > 10).await;
@@ -164,7 +164,7 @@ async fn early_media_goes_on_through_the_answer() {
     assert_whole(&site.record().await);
 }
 
-/// Whichever wins, both sides and the record tell the same story.
+/// Whichever wins, both parties and the record agree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_crosses_the_answer_leaves_one_consistent_record() {
     let site = Site::start().await;

@@ -1,4 +1,4 @@
-//! A call whose caller is heard well and hears badly: the record, the figures and the events tell of both directions.
+//! A call with good audio from the caller and bad audio to it: the record, the figures and the events show both.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sidetone_phone::Answering;
 
 use crate::site::{Site, answering, calls, found, open_end, talk, talking, within};
 
-/// The figures that a record has of each direction.
+/// The figures of each direction in a record.
 const FIGURES: [&str; 5] = ["loss_pct", "jitter_ms", "mean_interval_ms", "quality_pct", "mos"];
 
 /// The data of the event `call.ended`.
@@ -59,7 +59,7 @@ async fn a_call_that_lost_packets_towards_the_caller_is_not_a_good_call() {
     }
     assert_eq!(event["media_verdict_worse"], "lossy_inbound");
 
-    // The lists are searched by either direction, and their totals agree.
+    // The lists can be filtered by either direction, and their totals agree.
     let verdict = record["media_verdict"].as_str().unwrap();
     for (query, total) in [
         ("media_verdict_b=lossy_inbound".to_owned(), 1),
@@ -75,7 +75,7 @@ async fn a_call_that_lost_packets_towards_the_caller_is_not_a_good_call() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("media_verdict_b: "), "{refused}");
 }
 
-/// The figures of a call that is up have the same shape, as soon as it is answered.
+/// The figures of a live call have the same shape, as soon as it is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_directions_of_a_live_call_are_judged() {
     let site = Site::start().await;
@@ -89,7 +89,7 @@ async fn both_directions_of_a_live_call_are_judged() {
         let uuid = page["items"][0]["uuid"].as_str().unwrap().to_owned();
         let live = found("silence", async || {
             let (_, live) = site.get(&format!("/calls/{uuid}/quality?timeline=false")).await;
-            // The caller's audio must be enough to judge too: on a busy machine it comes later.
+            // The caller's audio must be enough to judge too, which takes longer on a busy machine.
             let is_judged =
                 live["callee"]["media_verdict"] == "no_inbound_media" && live["media_verdict"] != "ok";
             is_judged.then_some(live)

@@ -1,4 +1,4 @@
-//! Browsers through a whole engine: SIP over a WebSocket, ICE, DTLS-SRTP, and attacks on all of them.
+//! Browsers through a complete engine: SIP over a WebSocket, ICE, DTLS-SRTP, and attacks on all of them.
 
 use serde_json::{Value, json};
 use sidetone::config::{Listener, Transport};
@@ -35,12 +35,12 @@ async fn wire(site: &Site) -> (Tunnel, Wire) {
 struct Call {
     wire: Wire,
     invite: Ask,
-    /// The description in the answer.
+    /// The session description in the answer.
     sdp: String,
 }
 
 impl Call {
-    /// Calls a number with this offer; the status when it is refused.
+    /// Calls a number with this offer; returns the status when it is refused.
     async fn place(mut wire: Wire, number: &str, offer: &str) -> Result<Call, u16> {
         let ask = wire.invite("1001", number);
         let ask = Ask { headers: vec![ask.headers[0].clone()], ..ask }.body("application/sdp", offer);
@@ -57,7 +57,7 @@ impl Call {
         Ok(Call { wire, invite, sdp })
     }
 
-    /// Sends an offer inside the call; the description in the answer.
+    /// Sends an offer inside the call; returns the description in the answer.
     async fn offer(&self, offer: &str) -> String {
         let mut ask = within_dialog(&self.invite, "INVITE", 1);
         ask.headers = vec![self.invite.headers[0].clone()];
@@ -85,7 +85,7 @@ fn within_dialog(invite: &Ask, method: &str, later: u32) -> Ask {
     }
 }
 
-/// More packets come to both sides.
+/// Waits until more packets arrive at both parties.
 async fn hear_more(browser: &Browser, phone: &sidetone_phone::Phone) {
     let (here, there) = (browser.heard(), phone.heard());
     until("the browser hears", || browser.heard() >= here + 50).await;
@@ -179,7 +179,7 @@ async fn forged_checks_and_a_flood_of_dtls_cost_no_audio() {
     let remote = Remote::read(&call.sdp);
     let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let garbage = |number: u64| [&[22, 254, 253, 0, 0][..], &number.to_be_bytes(), &[7; 60]].concat();
-    // Before the browser is known, and while it talks; from elsewhere, and from the browser itself.
+    // Before the browser is known, and while it talks; from another address, and from the browser itself.
     for round in 0..2 {
         for number in 0..500 {
             let forged = remote.check(number, "yRbX7mPJO0YT7ZvWc4kBvR9c");
@@ -201,7 +201,7 @@ async fn forged_checks_and_a_flood_of_dtls_cost_no_audio() {
     assert_whole(&site.record().await);
 }
 
-/// Also one that offers NULL ciphers only, before the browser's own, during its handshake and after it.
+/// Includes one that offers only NULL ciphers; before the browser's own, during its handshake and after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_hello_of_a_third_address_changes_no_call() {
     let site = site().await;
@@ -248,7 +248,7 @@ async fn a_wrong_fingerprint_is_heard_by_none() {
     let offer = browser.sdp_with("actpass", [7; 32]);
     let call = Call::place(wire, "1002", &offer).await.unwrap_or_else(|status| panic!("{status}"));
     browser.connect(Remote::read(&call.sdp), true);
-    // The switch has nothing more to say to this certificate.
+    // The switch no longer responds to this certificate.
     until("the browser repeats its flight", || browser.repeats() >= 2).await;
     assert_eq!((browser.heard(), phone.heard()), (0, 0));
     call.hang_up().await;

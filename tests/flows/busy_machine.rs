@@ -1,5 +1,5 @@
-//! A sender that is paced well is found so although other programs want the whole machine: what the relay's own threads
-//! wait for a processor is not the sender's fault, because the kernel notes when a packet arrives.
+//! A sender with even pacing is judged so even when other programs occupy the machine: the time for which the relay's
+//! threads wait for a processor is not attributed to the sender, because the kernel timestamps each packet on arrival.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -46,7 +46,8 @@ impl Drop for BusyLoops {
     }
 }
 
-/// The verdict of what the caller sent, by its own capture: it notes when each packet is handed to the system.
+/// The verdict on the caller's packets, by its own capture, which timestamps each packet when it is passed to the
+/// system.
 fn sent_as(site: &Site, number: &str, tap: &Tap) -> Value {
     let path = site.dir.path().join(format!("{number}.pcap"));
     std::fs::write(&path, tap.to_pcap().unwrap()).unwrap();
@@ -69,7 +70,7 @@ async fn judge(io: MediaIo) {
         let outcome = within("the call", caller.call(plan)).await.unwrap();
         drop(busy);
         assert_eq!(outcome.status, 200);
-        // The newest is the first.
+        // The newest record is the first.
         let record = site.records(attempt).await.remove(0);
         let (sent, found) = (sent_as(&site, "1001", &tap), &record["media_verdict"]);
         if sent == "ok" {
@@ -93,6 +94,6 @@ async fn a_paced_sender_is_ok_beside_two_busy_loops_over_io_uring() {
     }
 }
 
-/// Longer than the talk.
+/// Longer than the scenario.
 const CALL: Duration = Duration::from_millis(6_500);
 const ATTEMPTS: usize = 5;

@@ -1,4 +1,4 @@
-//! A call between two devices that a test plays by hand: SDP and media of any kind.
+//! A call between two devices that a test controls directly: SDP and media of any kind.
 
 use sidetone_sip::message::{Method, Request, Response};
 use tokio::net::UdpSocket;
@@ -13,12 +13,12 @@ pub struct HandCall {
     pub callee: Device,
     /// The media sockets of the caller and the callee.
     pub media: [UdpSocket; 2],
-    /// The offer that the callee got.
+    /// The offer that the callee received.
     pub offered: String,
-    /// The answer that the caller got.
+    /// The answer that the caller received.
     pub answer: String,
     invite: Ask,
-    /// The INVITE that the callee got.
+    /// The INVITE that the callee received.
     called: Option<Request>,
     accepted: Option<Response>,
     serial: u32,
@@ -31,14 +31,14 @@ impl HandCall {
         HandCall::ringing(site, offer).await.answered(answer).await
     }
 
-    /// The same with an Allow of both devices.
+    /// The same with an Allow header of both devices.
     pub async fn up_allowing(site: &Site, allow: &str, offer: &str, answer: &str) -> HandCall {
         let mut call = HandCall::invited(site, offer, &[format!("Allow: {allow}")]).await;
         call.callee.allow = allow.to_owned();
         call.answered(answer).await
     }
 
-    /// The same with more headers of the INVITE, and of the callee's responses.
+    /// The same with more headers in the INVITE, and in the callee's responses.
     pub async fn up_with(
         site: &Site,
         (of_invite, of_callee): (&[String], Vec<(&'static str, String)>),
@@ -49,12 +49,12 @@ impl HandCall {
         call.answered(media).await
     }
 
-    /// The 200 that the caller got.
+    /// The 200 that the caller received.
     pub fn accepted(&self) -> &Response {
         self.accepted.as_ref().unwrap()
     }
 
-    /// The INVITE that the callee got.
+    /// The INVITE that the callee received.
     pub fn called(&self) -> &Request {
         self.called.as_ref().unwrap()
     }
@@ -98,7 +98,7 @@ impl HandCall {
         HandCall { caller, callee, media, offered, answer, invite, called: None, accepted: None, serial: 100 }
     }
 
-    /// The final response to a request of the caller that was sent.
+    /// The final response to a request that the caller sent.
     pub async fn final_response(&self, ask: &Ask) -> Response {
         let is_final = |response: &Response| {
             response.status().is_final()
@@ -107,7 +107,7 @@ impl HandCall {
         self.caller.response("a final response", is_final).await
     }
 
-    /// The final response to the INVITE that was sent.
+    /// The final response to the INVITE that the caller sent.
     pub async fn outcome(&self) -> Response {
         self.final_response(&self.invite).await
     }
@@ -150,7 +150,7 @@ impl HandCall {
         self.callee.send(&text).await;
     }
 
-    /// The caller answers a request that it got as text.
+    /// The caller answers a request that it received, given as text.
     pub async fn caller_replies(&self, request: &str, status: u16, body: &str) {
         let copied = ["Via:", "From:", "To:", "Call-ID:", "CSeq:"];
         let lines = request.lines().filter(|line| copied.iter().any(|name| line.starts_with(name)));
@@ -178,8 +178,8 @@ impl HandCall {
         description(&self.media[party], media)
     }
 
-    /// Sends `datagram` from one party to the port of the media line that it was given, until the other has it, and
-    /// returns what the other got first.
+    /// Sends `datagram` from one party to the port of the media line that it was given, until the other party receives
+    /// it. Returns the first datagram that the other party received.
     pub async fn passes(&self, from: usize, port: u16, datagram: &[u8]) -> Vec<u8> {
         let mut buffer = [0; 2_048];
         within("a datagram", async {
@@ -222,5 +222,5 @@ fn description(socket: &UdpSocket, media: &str) -> String {
     format!("v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n{media}\r\n")
 }
 
-/// After this a datagram is sent again.
+/// The time after which a datagram is sent again.
 const AGAIN_AFTER: std::time::Duration = std::time::Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! What the outbox holds of calls: ringing, answered, ended, missed.
+//! The events of calls in the outbox: ringing, answered, ended, missed.
 
 use std::time::Duration;
 
@@ -97,12 +97,12 @@ async fn a_call_that_an_extension_did_not_take_is_missed() {
     let plan = CallPlan { patience: Some(Duration::from_millis(300)), ..CallPlan::to("1006") };
     assert_eq!(within("given up", caller.call(plan)).await.unwrap().status, 487);
     drop(callee);
-    // Nobody is there.
+    // No phone is registered.
     assert_eq!(within("nobody", caller.call(CallPlan::to("1004"))).await.unwrap().status, 480);
-    // No such extension: nobody misses anything.
+    // No such extension: no missed call.
     assert_eq!(within("no number", caller.call(CallPlan::to("1999"))).await.unwrap().status, 404);
     let records = site.records(3).await;
-    // Ringing, three ends and two that were missed.
+    // Ringing, three ends and two missed calls.
     let all = events(&site, 6).await;
     let missed = of(&all, "call.missed");
     assert_eq!((all.len(), missed.len()), (6, 2), "{all:#?}");

@@ -1,4 +1,4 @@
-//! Calls that a program parks and picks up, on real sockets.
+//! Calls that are parked and picked up over the API, on real sockets.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::site::{Site, answering, calls, established, found, open_end, post, until, within};
 
-/// Waits until a phone has received a second of audio more.
+/// Waits until a phone has received another second of audio.
 async fn hears(phone: &sidetone_phone::Phone) {
     let before = phone.heard();
     until("a second of audio", || phone.heard() > before + 50).await;
@@ -51,7 +51,7 @@ async fn a_program_parks_a_party_and_another_extension_picks_it_up() {
     assert_eq!((status, &parked["slot"], &parked["call_uuid"]), (200, &json!(7), &json!(uuid)), "{parked}");
     within("the caller's end", call).await.unwrap();
     calls(&callee, 0, 1).await;
-    // The music comes from us.
+    // The switch plays the music.
     hears(&callee).await;
     let (_, page) = site.get("/calls?parked_slot=7").await;
     assert_eq!((&page["total"], &page["items"][0]["parked"]["slot"]), (&json!(1), &json!(7)), "{page}");
@@ -67,7 +67,7 @@ async fn a_program_parks_a_party_and_another_extension_picks_it_up() {
         (site.get("/calls?parked_slot=7").await.1["total"] == 0).then_some(())
     })
     .await;
-    // The second phone parks it too: the party is in the first call.
+    // The party is parked from the second call too: it belongs to the first call.
     let second = begun["call_uuid"].as_str().unwrap();
     let (_, live) = site.get(&format!("/calls/{second}")).await;
     let leg = &live["legs"][0]["uuid"];

@@ -1,4 +1,5 @@
-//! Prompts that a program plays into a call: who hears what, on real sockets, with and without a common codec.
+//! Prompts that are played into a call over the API: which party hears them, on real sockets, with and without a common
+//! codec.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::room::events;
 use crate::site::{KEY, Site, calls, directory, found, post, send, within};
 use crate::tones::{WINDOW_MS, levels};
 
-/// What the caller says, the callee says, and the prompt contains; none is a harmonic of another.
+/// The tones of the caller, the callee and the prompt; none is a harmonic of another.
 pub(crate) const TONES: [u32; 3] = [617, 430, 1_000];
 pub(crate) const CALLER: usize = 0;
 pub(crate) const CALLEE: usize = 1;
@@ -34,7 +35,7 @@ pub(crate) async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (
     (Arc::new(site.phone_of(config).await), heard)
 }
 
-/// Whether the last moment that was heard contains this tone and no other.
+/// Whether the last received audio contains this tone and no other.
 pub(crate) fn hears_only(heard: &Heard, tone: usize) -> Option<()> {
     let (pcm, rate_hz) = heard.lately(WINDOW_MS)?;
     let levels = levels(&pcm, rate_hz, &TONES);
@@ -88,7 +89,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// Plays the prompt until one side hears it: a new sound reaches the node within two seconds.
+    /// Plays the prompt until one party hears it: a new sound reaches the node within two seconds.
     async fn play(&self, side: &str) {
         let heard = if side == "caller" { &self.caller_heard } else { &self.callee_heard };
         found("the prompt", async || {
@@ -130,7 +131,7 @@ async fn play_to_either_side(number: &str, codec: &str) {
     let (phone, plan) = (Arc::clone(&caller), CallPlan { talk_time: None, ..CallPlan::to(number) });
     let call = tokio::spawn(async move { phone.call(plan).await.unwrap() });
     calls(&callee, 0, 1).await;
-    // The phone that answered is up before the call is.
+    // The phone that answered is up before the switch has marked the call as answered.
     let path = found("the answered call", async || {
         let (_, live) = site.get("/calls?state=answered").await;
         Some(format!("/calls/{}", live["items"][0]["uuid"].as_str()?))
@@ -151,7 +152,7 @@ async fn play_to_either_side(number: &str, codec: &str) {
         assert!(error["error"]["message"].as_str().unwrap().contains(names), "{body}: {error}");
     }
     talk.play("callee").await;
-    // What the callee says reaches the caller all the while.
+    // The callee's audio reaches the caller all the time.
     talk.caller_heard.clear();
     found("the caller hears the callee", async || hears_only(&talk.caller_heard, CALLEE)).await;
     assert_eq!(hears_only(&talk.callee_heard, PROMPT), Some(()), "the prompt goes on");
@@ -161,7 +162,7 @@ async fn play_to_either_side(number: &str, codec: &str) {
     talk.talk_to_each_other().await;
     talk.play("both").await;
     found("the caller hears the prompt", async || hears_only(&talk.caller_heard, PROMPT)).await;
-    // A recording begins and ends meanwhile; neither is audible.
+    // A recording begins and ends in between; neither is audible.
     for action in ["start", "stop"] {
         let body = json!({"action": action}).to_string();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A call that a program records, from the tones of two phones to the two channels that HTTP gives.
+//! A call that is recorded over the API, from the tones of two phones to the two channels of the audio over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) async fn recordings(site: &Site, call: &str) -> Vec<Value> {
     list["items"].as_array().unwrap().clone()
 }
 
-/// The channels of a file with two.
+/// The channels of a stereo file.
 pub(crate) fn channels(file: &[u8]) -> [Vec<i16>; 2] {
     assert_eq!(
         (&file[..4], file[58], file[60..64].to_vec()),
@@ -53,7 +53,7 @@ async fn both_sides_of_a_call_are_recorded_apart() {
     recorded(["PCMU", "PCMU"]).await;
 }
 
-/// The relay transcodes between both parties while the recorder hears what each of them sends.
+/// The relay transcodes between both parties while the recorder decodes each party's own stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_sides_of_a_transcoded_call_are_recorded_apart() {
     recorded(["PCMU", "G722"]).await;
@@ -85,7 +85,7 @@ async fn recorded(codecs: [&str; 2]) {
     assert_eq!(live["recording"], json!({"id": begun["recording_id"], "paused": false}));
     let audio = format!("/cdrs/{call}/recordings/{}/audio", begun["recording_id"].as_str().unwrap());
     assert_eq!(get_bytes(site.http, &audio, "").await.0, 409, "it grows");
-    // The parties hear each other as before, and no one else.
+    // The parties hear each other as before, and nothing else.
     tokio::join!(
         hears(&callee_heard, &TONES, &TONES[..1]),
         hears(&caller_heard, &TONES, &TONES[1..]),
@@ -110,7 +110,7 @@ async fn recorded(codecs: [&str; 2]) {
     assert!(pause >= 1, "the pause is silent");
     let (status, head, part) = get_bytes(site.http, &audio, "Range: bytes=0-79\r\n").await;
     assert_eq!((status, part.as_slice()), (206, &file[..80]), "{head}");
-    // The next one ends with the call.
+    // The second recording ends with the call.
     let (_, second) = record("start").await;
     grown(&site, &second, 64_000).await;
     let path = |rid: &Value| format!("/cdrs/{call}/recordings/{}", rid.as_str().unwrap());
@@ -140,7 +140,7 @@ async fn recorded(codecs: [&str; 2]) {
     store.close().await;
 }
 
-/// Nothing is recorded when the disk has no room, and the 409 names the setting.
+/// Nothing is recorded when the disk is too full, and the 409 names the setting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_a_conflict() {
     let listening = directory().replace("\"margin:read\"", "\"margin:read\", \"recordings:listen\"");
@@ -170,7 +170,7 @@ pub(crate) async fn delete(site: &Site, path: &str) -> u16 {
     send(site.http, "DELETE", path, &Value::Null).await.0
 }
 
-/// Waits until the file of a recording has grown by so many bytes.
+/// Waits until the file of a recording has grown by this many bytes.
 pub(crate) async fn grown(site: &Site, recording: &Value, by: u64) {
     let id = recording["recording_id"].as_str().unwrap();
     let size = || {

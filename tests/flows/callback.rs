@@ -1,4 +1,4 @@
-//! The organisation's own machine hears of an answered call, and the phone shows what it answers.
+//! The organisation's call-info URL is requested on an answered call, and the phone shows the response.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -57,10 +57,11 @@ async fn an_answered_call_is_asked_about_and_the_answer_shown_on_its_phones() {
     assert_eq!(receiver.seen.now().len(), 1, "asked once");
 }
 
-/// The URL that says nothing, or nonsense: the call goes on as if there were none, and its list says why.
+/// A URL that never responds, or responds with something invalid: the call continues as without a URL, and its list of
+/// notes has the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
-    // The first is answered at once, the second when everything is long over.
+    // The first response is immediate, the second never arrives.
     let receiver = Receiver::start(|request| {
         let slow = request.json()["destination"] == "1003";
         let html = Reply::new(200, "text/html", "<h1>Hello</h1>");
@@ -81,7 +82,7 @@ async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
     for (asked, (callee, number)) in [(1, (&slow, "1003")), (2, (&html, "1002"))] {
         let talked = async {
             established(&caller, callee).await;
-            // Both sides talk while the URL still thinks, or never will have an answer.
+            // Both parties talk while the response is pending.
             receiver.seen.count(asked).await;
             callee.hang_up().await.unwrap();
         };
@@ -106,7 +107,7 @@ async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
     assert!(caller.notes().is_empty() && html.notes().is_empty() && slow.notes().is_empty());
 }
 
-/// The verifier of `docs/integrators.md`, as it stands there, takes the signature and no other.
+/// The verifier of `docs/integrators.md`, as printed there, accepts the signature and no other.
 fn python_agrees(secret: &str, request: &Received) {
     if Command::new("python3").arg("--version").output().is_err() {
         eprintln!("\nNOTICE: the signature is NOT verified by Python: there is no python3\n");

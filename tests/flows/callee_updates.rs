@@ -1,4 +1,4 @@
-//! Offers of the called device by UPDATE (RFC 3311) in an answered call, on real sockets.
+//! Offers of the callee by UPDATE (RFC 3311) in an answered call, on real sockets.
 
 use sidetone_sip::message::Method;
 
@@ -15,7 +15,7 @@ async fn the_called_device_holds_and_resumes_by_update() {
     for (cseq, held, answered) in [(500, "a=sendonly", "a=recvonly"), (501, "a=sendrecv", "a=sendrecv")] {
         let offer = call.sdp(1, &format!("{AUDIO}\n{held}"));
         call.callee_sends("UPDATE", cseq, &offer).await;
-        // A repeated re-INVITE of the step before may come first.
+        // A retransmitted re-INVITE of the step before may arrive first.
         let mut offered = call.caller.request("the offer to the caller", "INVITE").await;
         while !offered.contains(held) {
             offered = call.caller.request("the offer to the caller", "INVITE").await;
@@ -37,7 +37,7 @@ async fn the_called_device_holds_and_resumes_by_update() {
     assert_eq!(site.record().await["hangup_cause"], "NORMAL_CLEARING");
 }
 
-/// An offer without common media is refused, and the call goes on as it was.
+/// An offer without common media is refused, and the call continues unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_update_that_leaves_nothing_changes_nothing() {
     let site = Site::start().await;

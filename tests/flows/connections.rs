@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use crate::device::{Device, SDP};
 use crate::site::{Site, answering, calls, directory, open_end, phone_config, talking, within};
 
-/// Acme with a number for 1002, and these trunks, which may also call from this host.
+/// Acme with numbers for 1002 and 1001, and these trunks, which may also call from this host.
 fn declared(addresses: &[String]) -> String {
     let mut text =
         directory().replacen("currency = \"EUR\"\n", "currency = \"EUR\"\ncountry_code = \"44\"\n", 1);

@@ -12,7 +12,8 @@ const ALLOW: &str = "INVITE, ACK, CANCEL, BYE, INFO";
 const PLAIN: &str = "m=audio PORT RTP/AVP 0";
 const EVENTS: &str = "m=audio PORT RTP/AVP 0 101\na=rtpmap:101 telephone-event/8000\na=fmtp:101 0-15";
 
-/// The events that one party gets while the other sends audio: code, end and duration, the last one of each key.
+/// The telephone events that one party receives while the other sends audio: code, end and duration, the last one of
+/// each key.
 async fn events(call: &HandCall, from: usize, port: u16, keys: usize) -> Vec<(u8, u16)> {
     let mut found: Vec<(u8, u16)> = Vec::new();
     let mut ends = 0;

@@ -1,4 +1,4 @@
-//! The end of an engine: live calls get their records, new ones go elsewhere.
+//! The shutdown of an engine: live calls get their records, new ones are refused.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn an_engine_that_drains_takes_no_call_and_waits_for_the_last() {
             caller.call(open_end("1002")),
             async {
                 established(&caller, &callee).await;
-                // Until the request to drain is through, calls are still taken.
+                // Calls are accepted until the drain request takes effect.
                 let mut status = 200;
                 while status == 200 {
                     let plan = CallPlan { talk_time: Some(Duration::ZERO), ..CallPlan::to("1002") };

@@ -1,4 +1,4 @@
-//! What a stranger learns of which extensions there are: nothing (S2).
+//! An unauthenticated sender cannot find out which extensions exist (S2).
 
 use sidetone_sip::message::Response;
 
@@ -8,7 +8,7 @@ use crate::wire::{Ask, Wire};
 const KNOWN: &str = "1001";
 const UNKNOWN: &str = "1999";
 
-/// A response without what is another in each: the account asked for, what the request chose, tags and nonces.
+/// A response without its variable parts: the requested account, values of the request, tags and nonces.
 fn plain(response: &Response, user: &str, ask: &Ask) -> String {
     let mut text = String::from_utf8(response.to_bytes().to_vec()).unwrap();
     for (start, end) in [("nonce=\"", '"'), (";tag=", '\r')] {
@@ -32,7 +32,7 @@ async fn s2_answers_are_the_same_bytes_for_extensions_that_exist_and_that_do_not
         for password in [None, Some("a wrong password"), Some("")] {
             let mut said = Vec::new();
             for user in [KNOWN, UNKNOWN] {
-                // A socket of its own, so that both count alike.
+                // A socket of its own, so that both count the same.
                 let mut wire = Wire::open_from("127.0.0.9", site.sip).await;
                 let ask = match method {
                     "REGISTER" => wire.register(user, Some("<sip:x@127.0.0.9:5060>")),
@@ -55,7 +55,7 @@ async fn s2_answers_are_the_same_bytes_for_extensions_that_exist_and_that_do_not
             assert_eq!(said[0], said[1], "{method} {password:?}");
         }
     }
-    // As many failures at both later, both are refused alike.
+    // After the same number of failures at both, both are refused in the same way.
     let mut refused = Vec::new();
     for user in [KNOWN, UNKNOWN] {
         let mut statuses = Vec::new();
@@ -69,12 +69,12 @@ async fn s2_answers_are_the_same_bytes_for_extensions_that_exist_and_that_do_not
     }
     assert_eq!(refused[0], refused[1]);
     assert_eq!(refused[0].iter().filter(|status| **status == 403).count(), 2);
-    // And the owner's phone registers all the while.
+    // And the owner's phone can still register.
     let phone = site.phone(KNOWN, answering()).await;
     within("a registration", phone.register(KNOWN)).await.unwrap();
 }
 
-/// How long a wrong password takes at an extension that exists, and at one that does not: by medians and by ranks.
+/// The response time to a wrong password at an existing extension and at an unknown one, compared by medians and ranks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: 4,000 authenticated requests, about 20 s"]
 async fn long_s2_the_time_of_an_answer_tells_no_extension_from_none() {
@@ -82,7 +82,7 @@ async fn long_s2_the_time_of_an_answer_tells_no_extension_from_none() {
     let site = Site::start().await;
     let mut times = [Vec::new(), Vec::new()];
     for number in 0..EACH {
-        // Every source has one wrong answer at each, so that no limit answers instead of the digest.
+        // Every source fails once at each, so that no limit responds instead of the digest check.
         let source = format!("127.7.{}.{}", number / 250, number % 250 + 1);
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
         for which in order {
@@ -110,7 +110,7 @@ async fn long_s2_the_time_of_an_answer_tells_no_extension_from_none() {
     );
 }
 
-/// How far the ranks of two samples are apart, in standard deviations.
+/// The difference between the ranks of two samples, in standard deviations.
 fn mann_whitney(a: &[std::time::Duration], b: &[std::time::Duration]) -> f64 {
     let mut all: Vec<(std::time::Duration, bool)> =
         a.iter().map(|time| (*time, true)).chain(b.iter().map(|time| (*time, false))).collect();

@@ -1,4 +1,4 @@
-//! The live stream of a running engine: what calls cause, readers that stop reading, and the end.
+//! The live stream of a running engine: events of calls, readers that stop reading, and the end of the stream.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::records::at;
 use crate::site::{Site, answering, directory, talking, until, within};
 
-/// A stream over a socket, without chunks in between.
+/// A stream over a socket, without chunked encoding.
 struct Live(BufReader<TcpStream>);
 
 impl Live {
@@ -21,7 +21,7 @@ impl Live {
         Self::over(TcpStream::connect(http).await.unwrap(), key).await
     }
 
-    /// A stream whose sockets hold little: on loopback they take megabytes otherwise.
+    /// A stream whose sockets have small buffers: on loopback they take megabytes otherwise.
     async fn narrow(http: SocketAddr, key: &str) -> Live {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
@@ -34,7 +34,7 @@ impl Live {
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut live = Live(BufReader::with_capacity(256, stream));
         assert!(live.line().await.unwrap().starts_with("HTTP/1.0 200"));
-        // The head and the first words.
+        // The head and the first comment.
         while live.line().await.unwrap() != ": live" {}
         assert_eq!(live.line().await.as_deref(), Some(""));
         live
@@ -64,7 +64,7 @@ const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_ends_is_on_the_stream_with_its_record() {
-    // A stream on which nothing happens is neither idle nor stalled.
+    // A stream without events is neither idle nor stalled.
     let site = Site::configured(&directory(), |config| {
         let settings = &mut config.http.settings;
         (settings.stall_time, settings.idle_time) = (Duration::from_millis(200), Duration::from_millis(200));
@@ -84,7 +84,7 @@ async fn a_call_that_ends_is_on_the_stream_with_its_record() {
     assert_eq!(ended["timestamp"], record["ended_at"]);
     assert_eq!(ended["data"]["call_uuid"], record["call_uuid"]);
     assert_eq!(ended["data"]["cost_amount"], Value::Null, "what only margin:read shows is on no stream");
-    // The engine stops, and with it every stream, without waiting for who reads them.
+    // The engine stops, and with it every stream, without waiting for their readers.
     let (rest, _dir) = tokio::join!(
         async {
             let mut rest = Vec::new();
@@ -100,8 +100,8 @@ fn key(number: usize) -> String {
     format!("tel_slowreader{number:02}_0123456789abcdefghijklmnopqrstuvwxyz")
 }
 
-/// T12: two hundred streams whose readers stop reading; another reader and calls notice nothing, and each of the two
-/// hundred is told what it missed.
+/// T12: two hundred streams whose readers stop reading; another reader and calls are not affected, and each of the two
+/// hundred is notified of the events that it missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
     let mut text = directory();
@@ -114,7 +114,8 @@ async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
     }
     let site = Site::configured(&text, |config| {
         config.http.settings.connections_per_address_max = 400;
-        // Otherwise those who take nothing are cut off after half a minute, which a slow machine may need.
+        // Otherwise readers that accept nothing are disconnected after half a minute, and a slow machine may need
+        // longer.
         config.http.settings.stall_time = Duration::from_secs(300);
     })
     .await;
@@ -127,7 +128,7 @@ async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
     let acme = organisation(&site).await;
     let (caller, _callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
 
-    // What one stream may be behind, what the sockets take, and some more.
+    // More than one stream may lag plus the capacity of the sockets.
     let padding = "x".repeat(4000);
     let mut written = Vec::new();
     while written.len() < EVENTS {
@@ -139,7 +140,7 @@ async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
             .collect();
         store.store_events(&part).await.unwrap();
         written.extend(part.iter().map(|event| event.id.to_string()));
-        // The other reader is never behind.
+        // The healthy reader never lags.
         while healthy_has(&mut healthy, &written).await {}
     }
     let outcome = within("a call meanwhile", caller.call(talking("1002", 300))).await.unwrap();
@@ -150,7 +151,7 @@ async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
     })
     .await;
 
-    // Now one of them reads on: no event is missing before the gap, and the stream ends with it.
+    // Now one of them resumes reading: no event is missing before the gap, and the stream ends with it.
     let mut reader = slow.swap_remove(17);
     let mut read = 0;
     let gap = loop {
@@ -170,7 +171,7 @@ async fn readers_that_stop_reading_harm_nobody_and_are_told_what_they_missed() {
     until("nobody else is left", || site.engine().event_streams() == 1).await;
 }
 
-/// Reads one event; says whether there are more of `written` to come.
+/// Reads one event; returns whether more of `written` are still to come.
 async fn healthy_has(healthy: &mut Live, written: &[String]) -> bool {
     let (_, envelope) = healthy.event().await.unwrap();
     let number = usize::try_from(envelope["data"]["number"].as_u64().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Faxes by T.38 on real sockets: two devices change from audio to UDPTL and back.
+//! Faxes by T.38 on real sockets: two devices switch from audio to UDPTL and back.
 
 use sidetone_sip::message::Method;
 
@@ -23,12 +23,12 @@ async fn talk(call: &HandCall, first: u16, [here, there]: [u16; 2]) {
     }
     for (from, port) in [(0, here), (1, there)] {
         let last = rtp(0, first + 60, u32::from(first + 60) * 160, &[0x55; 160]);
-        // Datagrams of a fax before it may come first.
+        // Datagrams of an earlier fax may arrive first.
         while call.passes(from, port, &last).await.len() != last.len() {}
     }
 }
 
-/// Sends datagrams until one comes that is UDPTL; audio of before may come first.
+/// Sends datagrams until a UDPTL one arrives; earlier audio may arrive first.
 async fn faxes(call: &HandCall, from: usize, port: u16, sequences: std::ops::Range<u16>) {
     for sequence in sequences {
         while call.passes(from, port, &udptl(sequence)).await != udptl(sequence) {}

@@ -1,4 +1,4 @@
-//! T1, T2: a flood of strangers beside a live call, on real sockets. The long one is `tests/long`.
+//! T1, T2: a flood of unknown senders beside a live call, on real sockets. The long test is in `tests/long`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use tokio::net::UdpSocket;
 use crate::metrics::scrape;
 use crate::site::{Site, answering, talking, within};
 
-/// What a stranger sends: requests that are answered before authentication, one that is no SIP, and two that belong to
-/// nothing here.
+/// A stranger's datagram: requests that are answered before authentication, one that is not SIP, and two that match no
+/// call or transaction.
 fn junk(serial: u32, from: SocketAddr) -> String {
     let method =
         ["OPTIONS", "REGISTER", "INVITE", "CANCEL", "BYE", "ACK", "", "SIP/2.0 200 OK"][serial as usize % 8];
@@ -34,7 +34,7 @@ async fn flood(site: &Site) {
         let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 0, source], 0))).await.unwrap();
         let from = socket.local_addr().unwrap();
         for serial in 0..400 {
-            // A buffer of the system that is full is a flood that arrives.
+            // A full buffer of the system shows that the flood arrives.
             let _ = socket.send_to(junk(serial, from).as_bytes(), site.sip).await;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -48,7 +48,7 @@ async fn t1_a_flood_beside_a_live_call_hinders_nobody() {
     let call = within("the call", caller.call(talking("1002", 2_000)));
     let late = async {
         flood(&site).await;
-        // From an address that does not flood, while others do.
+        // From an address that does not flood, during the flood of others.
         site.phone("1003", answering()).await
     };
     let (outcome, _late) = tokio::join!(call, late);

@@ -59,7 +59,7 @@ async fn all_busy_is_busy() {
     assert_eq!((&record["bridge_cause"], &record["sip_status"]), (&json!("USER_BUSY"), &json!(486)));
 }
 
-/// RFC 3261 §16.7 step 5: a 6xx is for everybody.
+/// RFC 3261 §16.7 step 5: a 6xx ends all branches.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decline_ends_the_call_for_every_phone() {
     let site = Site::start().await;

@@ -48,7 +48,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be stopped.
+        // It may be stopped by SIGSTOP.
         let _ = Command::new("kill").arg("-CONT").args(self.processes()).status();
         let _ = Command::new(script()).arg("stop").arg(&self.dir).status();
     }
@@ -96,7 +96,7 @@ async fn read(site: &Site) -> (u16, Duration) {
     (status, began.elapsed())
 }
 
-/// Waits for `count` records, exactly; how long that took.
+/// Waits for exactly `count` records; returns how long that took.
 async fn stored(site: &Site, count: u64) -> Duration {
     let began = Instant::now();
     within("the records", async {
@@ -158,7 +158,7 @@ async fn long_two_hundred_calls_survive_a_database_that_is_stopped_for_30_s() {
     freeze(200, Duration::from_secs(30)).await;
 }
 
-/// A relay to `server` that holds every piece back for as long as the channel says.
+/// A relay to `server` that delays every piece by the channel's current value.
 async fn slow(server: String, delay: watch::Receiver<Duration>) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

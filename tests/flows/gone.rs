@@ -1,4 +1,4 @@
-//! Registered phones that are gone: an address that refuses datagrams, and one that leaves them unanswered.
+//! Registered phones that are gone: an address that refuses datagrams, and one that ignores them.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use sidetone_phone::{Answering, CallPlan};
 use crate::device::Device;
 use crate::site::{Site, answering, within};
 
-/// The host of the phone is there, but the phone is not: its host says so (ICMP), and the caller hears it at once. The
-/// binding is not called again.
+/// The host of the phone is up, but the phone is not: the host responds with ICMP, and the caller is notified
+/// immediately. The binding is not called again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_port_ends_the_call_and_is_not_called_again() {
     let site = Site::start().await;
@@ -24,7 +24,7 @@ async fn a_closed_port_ends_the_call_and_is_not_called_again() {
     assert_eq!(site.engine().bindings(), 2, "it stays registered");
 }
 
-/// The caller hears the busy phone long before timer B (32 seconds) of the other one.
+/// The caller gets the 486 of the busy phone long before timer B (32 seconds) of the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_that_does_not_answer_does_not_delay_the_busy_one() {
     let site = Site::start().await;

@@ -1,4 +1,4 @@
-//! Guessed passwords: the organisation gets an event, and its webhook the same (S1).
+//! Guessed passwords: the organisation gets an event, and its webhook gets the same (S1).
 
 use serde_json::json;
 use sidetone_model::access::Scope;
@@ -9,7 +9,7 @@ use crate::receiver::{Receiver, Reply};
 use crate::site::{Site, directory, found, post};
 use crate::wire::Wire;
 
-/// What the event log holds of that kind.
+/// The events of that kind in the event log.
 async fn events(site: &Site, kind: &str) -> Vec<Event> {
     let batch = site.engine().store.events_after(Scope::Everything, Position(0), 500).await.unwrap();
     let events = batch.events.into_iter().map(|placed| placed.event);

@@ -1,4 +1,4 @@
-//! HEPv3 export, through a whole engine to a socket.
+//! HEPv3 export, through a complete engine to a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -87,21 +87,21 @@ impl Reporting {
         Reporting { call, homer, parties, ports, packets: Vec::new() }
     }
 
-    /// Source, destination and payload of RTCP that arrived.
+    /// Source, destination and payload of each received RTCP packet.
     fn rtcp(&self) -> Vec<(SocketAddr, SocketAddr, &[u8])> {
         let rtcp = self.packets.iter().filter(|packet| packet[&PROTOCOL_TYPE] == [5]);
         rtcp.map(|packet| (address(packet, SOURCE), address(packet, DESTINATION), &packet[&PAYLOAD][..]))
             .collect()
     }
 
-    /// Whether this was exported as received from a party, and as sent to the other.
+    /// Whether this report was exported as received from one party and as sent to the other.
     fn has_both_of(&self, from: usize, report: &[u8]) -> bool {
         let received = (self.parties[from].local_addr().unwrap(), self.ports[from], report);
         let mut sent = self.rtcp().into_iter().map(|(source, _, payload)| (source, payload));
         self.rtcp().contains(&received) && sent.any(|sent| sent == (self.ports[1 - from], report))
     }
 
-    /// Sends these packets of the caller and the callee, then takes what arrives for a while.
+    /// Sends these packets of the caller and the callee, then receives for a while.
     async fn turn(&mut self, reports: [&[u8]; 2]) {
         for ((party, to), report) in self.parties.iter().zip(self.ports).zip(reports) {
             party.send_to(report, to).await.unwrap();

@@ -1,4 +1,4 @@
-//! Phones with ICE and without DTLS, on real sockets: found by their checks, whatever address SDP gives.
+//! Phones with ICE and without DTLS, on real sockets: their address comes from ICE checks, whatever SDP says.
 
 use sidetone_media::webrtc::write_request;
 use tokio::net::UdpSocket;
@@ -6,14 +6,14 @@ use tokio::net::UdpSocket;
 use crate::by_hand::{HandCall, port_of, rtp};
 use crate::site::{Site, within};
 
-/// The audio of a phone with ICE whose address in SDP is of no use: nothing listens there.
+/// The offer of a phone with ICE whose address in SDP is useless: nothing listens there.
 const OFFER: &str = "c=IN IP4 192.0.2.77\na=rtpmap:0 PCMU/8000\n\
     a=candidate:1 1 UDP 2113929471 192.0.2.77 9 typ host\na=ice-ufrag:kQ3f\na=ice-pwd:yRbX7mPJO0YT7ZvWc4kBvR9c";
 const AUDIO: &str = "m=audio PORT RTP/AVP 0";
-/// The audio of a source that is not the phone.
+/// The audio of a foreign source.
 const FOREIGN: [u8; 160] = [0x66; 160];
 
-/// Our side of ICE, as the answer gives it.
+/// The switch's side of ICE, as in the answer.
 struct Agent {
     ufrag: String,
     password: String,
@@ -30,7 +30,7 @@ impl Agent {
         Agent { ufrag: value("a=ice-ufrag:"), password: value("a=ice-pwd:"), serial: 0 }
     }
 
-    /// A check that nominates.
+    /// A connectivity check that nominates.
     fn check(&mut self, password: &str) -> Vec<u8> {
         self.serial += 1;
         let mut transaction = [7; 12];
@@ -41,7 +41,7 @@ impl Agent {
         write_request(transaction, &attributes, password)
     }
 
-    /// Checks from `socket` until the port answers with a success.
+    /// Sends checks from `socket` until the port responds with a success.
     async fn proves(&mut self, socket: &UdpSocket, port: u16) {
         let password = self.password.clone();
         let mut buffer = [0; 2_048];
@@ -63,7 +63,7 @@ fn packet(sequence: u16) -> Vec<u8> {
     rtp(0, sequence, u32::from(sequence) * 160, &[0x55; 160])
 }
 
-/// Sends packets from the callee until the phone has one on `socket`.
+/// Sends packets from the callee until the phone receives one on `socket`.
 async fn hears(call: &HandCall, socket: &UdpSocket, there: u16, first: u16) {
     let mut buffer = [0; 2_048];
     within("audio on the path of ICE", async {
@@ -71,7 +71,7 @@ async fn hears(call: &HandCall, socket: &UdpSocket, there: u16, first: u16) {
             call.media[1].send_to(&packet(sequence), ("127.0.0.1", there)).await.unwrap();
             let next = socket.recv(&mut buffer);
             let next = tokio::time::timeout(std::time::Duration::from_millis(20), next).await;
-            // Answers to checks come too.
+            // Responses to checks arrive too.
             if next.is_ok_and(|length| length.unwrap() == 172) {
                 return;
             }
@@ -107,7 +107,7 @@ async fn a_phone_with_ice_is_heard_and_hears_on_the_path_that_it_proved() {
         assert_eq!(next.len(), 172);
     }
     hears(&call, &call.media[0], there, 1).await;
-    // Our reports go to the path of the second component.
+    // RTCP reports are sent on the path of the second component.
     let mut report = [0; 2_048];
     let length = within("a report on the path of RTCP", async {
         loop {
@@ -123,7 +123,7 @@ async fn a_phone_with_ice_is_heard_and_hears_on_the_path_that_it_proved() {
     assert_eq!(site.record().await["hangup_cause"], "NORMAL_CLEARING");
 }
 
-/// Wrong passwords, noise and RTP from a foreign source, before and after the phone has proven its path.
+/// Wrong passwords, noise and RTP from a foreign source, before and after the phone's path is confirmed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_foreign_source_takes_no_audio_and_is_answered_nothing() {
     let site = Site::start().await;
@@ -146,7 +146,7 @@ async fn a_foreign_source_takes_no_audio_and_is_answered_nothing() {
     for sequence in 1..=60 {
         let passed = loop {
             let passed = call.passes(0, here, &packet(sequence)).await;
-            // Noise from before the proof may come first; it is shorter.
+            // Noise from before the confirmation may arrive first; it is shorter.
             if passed.len() == 172 {
                 break passed;
             }
@@ -161,7 +161,7 @@ async fn a_foreign_source_takes_no_audio_and_is_answered_nothing() {
     assert_eq!(site.record().await["hangup_cause"], "NORMAL_CLEARING");
 }
 
-/// The network of a phone changes: a restart of ICE in a re-INVITE, and checks from another address.
+/// The phone's network changes: an ICE restart in a re-INVITE, and checks from another address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_moves_the_audio_to_the_new_path() {
     let site = Site::start().await;

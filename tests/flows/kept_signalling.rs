@@ -1,4 +1,4 @@
-//! SIP messages kept with their calls, through a whole engine.
+//! SIP messages stored with their calls, through a complete engine.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn kept(site: &Site, path: &str) -> CallSignalling {
     serde_json::from_value(body).unwrap()
 }
 
-/// `received INVITE`, `sent 200 INVITE`, in their order; messages to and from one host.
+/// `received INVITE`, `sent 200 INVITE`, in order; messages to and from one host.
 fn ladder<'k>(kept: &'k CallSignalling, remote: &'k str) -> Vec<String> {
     let of_remote = kept.messages.iter().filter(|message| message.remote == remote);
     let words = of_remote.map(|message| {
@@ -43,7 +43,7 @@ async fn the_messages_of_both_legs_are_kept_with_the_call_over_a_restart() {
     assert_eq!(outcome.status, 200);
     let record = site.record().await;
     let path = format!("/cdrs/{}/signalling", record["call_uuid"].as_str().unwrap());
-    // The answer to the last BYE may still be on its way.
+    // The response to the last BYE may still be in flight.
     let call = found("the last message", async || {
         let call = kept(&site, &path).await;
         let answered = call.messages.iter().filter(|one| one.method == "BYE" && one.status == Some(200));
@@ -73,7 +73,7 @@ async fn the_messages_of_both_legs_are_kept_with_the_call_over_a_restart() {
     assert!(call.messages.iter().any(|message| message.text.contains("Authorization: Digest [removed]")));
     assert!(call.messages.iter().any(|message| message.text.contains("\r\nm=audio ")), "SDP is kept");
 
-    // The next engine keeps nothing, and still shows what the one before has kept.
+    // The next engine stores no messages, and still shows those stored before.
     let dir = site.stop(Duration::from_secs(5)).await;
     let site = Site::reopen(dir).await;
     assert_eq!(kept(&site, &path).await, call);

@@ -1,4 +1,4 @@
-//! Busy lamp fields: a phone subscribes to another extension and is shown its calls, over UDP and TCP.
+//! Busy lamp fields: a phone subscribes to another extension and is notified of its calls, over UDP and TCP.
 
 use serde_json::json;
 use sidetone_phone::CallPlan;
@@ -7,7 +7,7 @@ use sidetone_sip::message::{Message, Method};
 use crate::device::{Device, authorization};
 use crate::site::{DOMAIN, Site, answering, directory, send, until, within};
 
-/// Subscribes the device, another one of extension `own`, to what `package` shows of 1002.
+/// Subscribes the device, with extension `own`, to the event package `package` of 1002.
 async fn subscribe(device: &mut Device, own: &str, package: &str) {
     let uri = format!("sip:1002@{DOMAIN}");
     let event = &format!("Event: {package}\r\nExpires: 600\r\n");
@@ -30,7 +30,7 @@ async fn subscribe(device: &mut Device, own: &str, package: &str) {
     assert_eq!((granted.status().as_u16(), granted.headers().header("Expires")), (200, Some("600")));
 }
 
-/// The document of the next NOTIFY that is about that.
+/// The document of the next NOTIFY for which `is_about` is true.
 async fn shown(device: &mut Device, what: &str, is_about: impl Fn(&str) -> bool) -> String {
     within(&format!("a NOTIFY with {what}"), async {
         loop {
@@ -65,8 +65,8 @@ async fn a_lamp_shows_the_calls_of_another_extension() {
         assert!(document.contains("direction=\"recipient\""), "{document}");
         assert!(document.contains(&format!("<identity>sip:1001@{DOMAIN}</identity>")), "{document}");
     }
-    // The lamps are lit by the callee's answer. The caller has its 200 only when the journal has the answer, and a
-    // callee that hangs up before that leaves the caller a 480.
+    // The lamps turn on at the callee's answer. The caller gets its 200 only after the answer is in the journal; a
+    // callee that hangs up before that leaves the caller with a 480.
     until("the caller's call is up", || calls.borrow().up == 1).await;
     callee.hang_up().await.unwrap();
     assert_eq!(call.await.unwrap().status, 200);
@@ -76,7 +76,7 @@ async fn a_lamp_shows_the_calls_of_another_extension() {
     site.records(1).await;
 }
 
-/// The organisation's voicemail sets the counts over HTTP, and the subscribed phone shows them.
+/// The organisation's voicemail sets the counts over HTTP, and the subscribed phone receives them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lamp_shows_the_messages_that_a_program_sets() {
     let readable = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");

@@ -1,4 +1,4 @@
-//! The level of the audio in each second: the stored call has the figures of the capture of the same call.
+//! The audio level of each second: the stored call has the figures of the capture of the same call.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn a_live_call_and_its_capture_have_the_same_levels() {
     config.tap = Some(tap.clone());
     let caller = site.phone_of(config).await;
     let _callee = site.phone("1002", answering()).await;
-    // The talk ends before the call, so that no packet is on its way when the call is judged.
+    // The audio ends before the call, so that no packet is in flight when the call is judged.
     let talk = talk("clean duration=6s");
     let plan = CallPlan { talk, talk_time: Some(Duration::from_millis(6_500)), ..CallPlan::to("1002") };
     assert_eq!(within("the call", caller.call(plan)).await.unwrap().status, 200);
@@ -43,7 +43,7 @@ async fn a_live_call_and_its_capture_have_the_same_levels() {
     let offline = serde_json::to_value(&outcome.analysis.calls[0]).unwrap();
     let (live, offline) = (levels(&stored["legs"][0]["inbound"]), levels(&offline["inbound"]));
     assert!(live.len() >= 6 && offline.len() >= 6, "{live:?} {offline:?}");
-    // A packet at the end of a second may be in the next one where it was captured.
+    // A packet at the end of a second may be in the next second of the capture.
     for (second, (live, offline)) in live.iter().zip(&offline).take(5).enumerate() {
         let (live, offline) = (live.unwrap(), offline.unwrap());
         assert!((live - offline).abs() <= 1, "second {second}: {live} and {offline} dBov");

@@ -1,4 +1,4 @@
-//! Recordings and prompts of two calls that a transfer has linked, from the tones of two phones to what HTTP gives.
+//! Recordings and prompts of two calls that a transfer has linked, from the tones of two phones to the audio over HTTP.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ async fn transcoded_calls_after_an_attended_transfer_are_recorded_from_both_side
     recorded(["PCMU", "G722"], true).await;
 }
 
-/// The calls go on, and the error names the operation that brings their parties into the room.
+/// The calls continue, and the error names the operation that moves their parties into the room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn linked_calls_do_not_move_into_a_room() {
     let joined = joined(["PCMU", "PCMU"], false).await;
@@ -53,7 +53,7 @@ async fn linked_calls_do_not_move_into_a_room() {
 const ROOM: &str = "[[organisations.rooms]]\nname = \"Guarded\"\nnumber = \"300\"\nparticipant_pin = \"1234\"\n\
                     moderator_pin = \"9876\"\n";
 
-/// 1002, which was called first, and 1003, which has taken the place of the caller.
+/// 1002, the callee of the first call, and 1003, which has replaced the caller.
 struct Joined {
     site: Site,
     phones: [(Arc<Phone>, Heard); 2],
@@ -119,7 +119,7 @@ impl Joined {
             .await
     }
 
-    /// Plays the prompt until one side hears it: a new sound reaches the node within two seconds.
+    /// Plays the prompt until one party hears it: a new sound reaches the node within two seconds.
     async fn play(&self, call: &str, side: &str, heard: &Heard) {
         found("the prompt", async || {
             let (_, live) = self.site.get(&format!("/calls/{call}")).await;
@@ -149,7 +149,7 @@ async fn recorded(codecs: [&str; 2], attended: bool) {
     tokio::join!(joined.talk_to_each_other(), grown(&joined.site, &begun, 3 * 64_000));
     assert_eq!(joined.record(second, "pause").await.1["state"], "paused");
     assert_eq!(joined.record(first, "resume").await.1["state"], "recording");
-    // 1002 is the called side of its call, and the other side of the call of 1003.
+    // 1002 is the callee of its call, and the peer of 1003 in the second call.
     joined.play(first, "callee", &joined.phones[1].1).await;
     joined.phones[0].1.clear();
     found("1003 hears 1002", async || hears_only(&joined.phones[0].1, CALLEE)).await;
@@ -158,7 +158,7 @@ async fn recorded(codecs: [&str; 2], attended: bool) {
     let stopped = send(joined.site.http, "DELETE", &format!("/calls/{second}/play"), &Value::Null).await;
     assert_eq!(stopped.0, 204);
     joined.talk_to_each_other().await;
-    // The recording ends with one of both parties.
+    // The recording ends when one of both parties hangs up.
     joined.phones[0].0.hang_up().await.unwrap();
     calls(&joined.phones[1].0, 0, 0).await;
     joined.site.records(2).await;

@@ -7,7 +7,7 @@ use sidetone_phone::{Answering, Phone};
 
 use crate::site::{Site, answering, calls, directory, established, found, open_end, talk, until, within};
 
-/// Answers after a while and talks.
+/// Answers after a delay and talks.
 fn slowly() -> Answering {
     Answering::Answer { after: Duration::from_millis(1_500), talk: talk("clean") }
 }
@@ -77,7 +77,7 @@ async fn a_call_is_seen_from_its_first_ring_to_its_end() {
     assert_eq!(live(&site, "").await, Vec::<Value>::new());
 }
 
-/// Hangs up whoever is in a call.
+/// Hangs up all these phones.
 async fn end(phones: &[&Phone]) {
     for phone in phones {
         phone.hang_up().await.unwrap();
@@ -113,7 +113,7 @@ async fn filters_and_pages_of_several_calls() {
             }
             let (_, page) = site.get("/calls?limit=1&offset=1").await;
             assert_eq!([&page["total"], &page["limit"], &page["offset"]], [&json!(2), &json!(1), &json!(1)]);
-            // Whichever side the extension is on.
+            // Whichever party the extension is.
             for leg in first["legs"].as_array().unwrap() {
                 let query = format!("?extension_id={}", leg["extension_id"].as_str().unwrap());
                 assert_eq!(texts(&live(&site, &query).await, "caller"), ["1001"], "{query}");

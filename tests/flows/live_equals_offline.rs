@@ -1,6 +1,6 @@
-//! A call over real sockets, the capture of the same call and its trace are judged alike, in both directions: the record
-//! that the API shows, what `analyze` says of each phone's own capture, and what it says of the header-only trace of each
-//! leg.
+//! The record of a call over real sockets, the capture of the same call and its trace are judged alike, in both
+//! directions. Compared are the record in the API, `analyze` of each phone's own capture, and `analyze` of the
+//! header-only trace of each leg.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use tokio::task::JoinSet;
 
 use crate::site::{DOMAIN, PASSWORD, Site, directory, has_io_uring, records_at_least, talk, within};
 
-/// What is said, what the caller hears, and the verdicts where the machine's own timing cannot change them.
+/// The scenarios of caller and callee, and the verdicts where the machine's own timing cannot change them.
 struct Case {
     name: &'static str,
-    /// The caller's talk; `None` says nothing.
+    /// The caller's scenario; `None` sends nothing.
     says: Option<&'static str>,
     /// The callee's.
     hears: Option<&'static str>,
-    /// On the caller's leg.
+    /// The verdict on the caller's leg.
     verdict: Option<&'static str>,
-    /// On the callee's.
+    /// The verdict on the callee's leg.
     verdict_b: Option<&'static str>,
 }
 
@@ -33,12 +33,12 @@ const fn case(name: &'static str, says: &'static str, verdict: Option<&'static s
     Case { name, says: Some(says), hears: CLEAN, verdict, verdict_b: None }
 }
 
-/// The caller talks undisturbed, the callee so.
+/// The caller talks undisturbed, the callee with scenario `hears`.
 const fn back(name: &'static str, hears: &'static str, verdict_b: Option<&'static str>) -> Case {
     Case { name, says: CLEAN, hears: Some(hears), verdict: None, verdict_b }
 }
 
-/// All talks end before their calls do, so that no packet is on its way when the call is judged.
+/// All scenarios end before their calls do, so that no packet is in flight when the call is judged.
 const CASES: [Case; 19] = [
     case("clean", "clean duration=6s", None),
     case("a little of both", "clean duration=6s loss=3 jitter=0..30 seed=7", Some("lossy_inbound")),
@@ -82,10 +82,10 @@ const CASES: [Case; 19] = [
         verdict_b: Some("no_inbound_media"),
     },
 ];
-/// Longer than any talk, and long enough for media to be missed.
+/// Longer than any scenario, and long enough for missing media to be detected.
 const CALL: Duration = Duration::from_millis(6_500);
 
-/// The call of a phone's own capture.
+/// The call in a phone's own capture.
 fn analyzed(site: &Site, number: &str, tap: &Tap) -> Value {
     let path = site.dir.path().join(format!("{number}.pcap"));
     std::fs::write(&path, tap.to_pcap().unwrap()).unwrap();
@@ -95,7 +95,7 @@ fn analyzed(site: &Site, number: &str, tap: &Tap) -> Value {
     serde_json::to_value(&outcome.analysis.calls[0]).unwrap()
 }
 
-/// What a case came to: the record of the API, and the call as the caller's and as the callee's capture have it.
+/// The result of a case: the record of the API, and the call in the caller's and in the callee's capture.
 struct Measured {
     live: Value,
     of_caller: Value,
@@ -146,7 +146,7 @@ async fn measure(site: Arc<Site>, place: usize, attempt: usize) -> Measured {
     Measured { live, of_caller, of_callee }
 }
 
-/// The trace of a leg says what the record says of it, to the last digit.
+/// The trace of a leg has exactly the figures of the record.
 async fn check_trace(site: &Site, live: &Value, leg: &str, told: &Value) {
     let name = format!("{}-{leg}.trace", live["call_uuid"].as_str().unwrap());
     let days = std::fs::read_dir(site.dir.path().join("traces")).unwrap();
@@ -163,23 +163,23 @@ async fn check_trace(site: &Site, live: &Value, leg: &str, told: &Value) {
     .await;
     assert_eq!(traced["call_id"], live["call_uuid"]);
     if leg == "a" {
-        // Of the far leg a record has the codec that went there, its trace the one that came.
+        // For the far leg a record has the codec of the sent audio, its trace that of the received audio.
         assert_eq!(traced["codec_a"], live["codec_a"], "codec of {name}");
     }
-    // A trace knows one leg: at its top, or as that of its call's callee.
+    // A trace has one leg: at its top, or as the callee of its call.
     let traced = traced.get("callee").unwrap_or(&traced);
     for figure in ["media_verdict", "loss_pct", "quality_pct", "mos", "jitter_ms", "mean_interval_ms"] {
-        // What cannot be judged is null or absent.
+        // A figure that cannot be judged is null or absent.
         assert_eq!(traced[figure], told[figure], "{figure} of {name}");
     }
 }
 
-/// What differs beyond what it may, in the record of a call and its capture.
+/// The differences beyond the tolerance between the record of a call and its capture.
 fn differences_of_call(live: &Value, offline: &Value) -> Vec<String> {
     differences(live, offline, &["codec_a", "sip_status", "hangup_cause"], &[("billsec", 1.0)])
 }
 
-/// The same of a leg.
+/// The same for a leg.
 fn differences_of_leg(live: &Value, offline: &Value) -> Vec<String> {
     let equal = ["media_verdict", "loss_pct", "quality_pct", "mos"];
     differences(live, offline, &equal, &[("jitter_ms", 1.0), ("mean_interval_ms", 0.1)])
@@ -216,8 +216,8 @@ async fn a_live_call_over_io_uring_and_its_capture_give_the_same_verdict_and_fig
     }
 }
 
-/// A capture notes when a packet is handed to the system, the engine when the kernel delivers it. On a machine
-/// that has other work to do a sender may be interrupted between the two, so a call may be tried again.
+/// A capture timestamps a packet when it is passed to the system, the engine when the kernel delivers it. On a busy
+/// machine a sender may be interrupted between the two, so a call may be tried again.
 async fn compare(io: MediaIo) {
     let mut text = directory();
     for (side, attempt, place) in (2..=3)

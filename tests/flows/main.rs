@@ -1,4 +1,4 @@
-//! Calls, registrations and refusals through a whole engine: real sockets, built-in phones, records read over HTTP.
+//! Calls, registrations and refusals through a complete engine: real sockets, built-in phones, records read over HTTP.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What is managed over HTTP reaches the running engine.
+//! Changes made over HTTP take effect in the running engine.
 
 use std::net::SocketAddr;
 
@@ -39,8 +39,8 @@ async fn send(http: SocketAddr, method: &str, path: &str, body: Value) -> (u16, 
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
 }
 
-/// Waits until the engine has read the directory after what was changed so far: a phone that is removed now is let
-/// go by then.
+/// Waits until the engine has read the directory after the changes so far: by then it has unregistered a removed
+/// phone.
 async fn followed(site: &Site, bindings: usize) {
     let _witness = site.phone("1003", answering()).await;
     until("the witness is registered", || site.engine().bindings() == bindings + 1).await;
@@ -77,7 +77,7 @@ async fn a_new_password_is_the_one_that_counts() {
     let path = format!("/extensions/{}", page["items"][0]["id"].as_str().unwrap());
     let (status, changed) = send(site.http, "PATCH", &path, json!({"password": "another one"})).await;
     assert_eq!(status, 200, "{changed}");
-    // The registration that the former password proved has ended.
+    // The registration made with the old password has ended.
     followed(&site, 0).await;
     let old = Phone::start(phone_config(site.sip, "1002", answering())).await.unwrap();
     assert!(old.register("1002").await.is_err());
@@ -85,7 +85,7 @@ async fn a_new_password_is_the_one_that_counts() {
     let _new = site.phone_of(PhoneConfig { password, ..phone_config(site.sip, "1002", answering()) }).await;
 }
 
-/// What an old password has opened is closed with it: the bindings of a phone, and its connection.
+/// A new password ends what the old one authenticated: the bindings of a phone, and its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_password_closes_the_connection_of_the_old_one() {
     let site = Site::with(&with_admin()).await;
@@ -106,7 +106,7 @@ async fn a_new_password_closes_the_connection_of_the_old_one() {
     let is_closed = async || (scrape(&site).await.1["sidetone_sip_tcp_connections"] == 0.0).then_some(());
     found("the end of its connection", is_closed).await;
     assert!(within("a registration", phone.register("1002")).await.is_err(), "its password is the old one");
-    // A phone with the new one registers at once, and is called.
+    // A phone with the new password registers immediately, and can be called.
     let _new = site.phone_of(config("another one")).await;
     let caller = site.phone("1001", answering()).await;
     let outcome = within("the call", caller.call(CallPlan::to("1002"))).await.unwrap();

@@ -1,4 +1,4 @@
-//! Offers inside a call: hold, its end, and another media address.
+//! Offers inside a call: hold, resume, and another media address.
 
 use serde_json::json;
 use sidetone_phone::{CallOutcome, Phone};
@@ -13,7 +13,7 @@ async fn hears_more(phone: &Phone, packets: u64) {
     until("more RTP", || phone.heard() >= before + packets).await;
 }
 
-/// Plays `script` while a call is up, then the caller hangs up.
+/// Runs `script` while a call is up, then the caller hangs up.
 async fn during_a_call<F>(caller: &Phone, callee: &Phone, script: F) -> CallOutcome
 where
     F: Future<Output = ()>,
@@ -39,7 +39,7 @@ async fn hold_and_its_end_cost_no_loss() {
         let callee = site.phone("1002", answering()).await;
         let outcome = during_a_call(&caller, &callee, async {
             caller.offer(held).await.unwrap();
-            // The callee was told: it is quiet, and so is what the caller hears.
+            // The callee was notified: it stops sending, so the caller receives nothing.
             quiet(&caller).await;
             caller.offer(Direction::SendRecv).await.unwrap();
             hears_more(&caller, 40).await;
@@ -53,7 +53,7 @@ async fn hold_and_its_end_cost_no_loss() {
     }
 }
 
-/// Nothing reaches `phone` for the time of twenty packets.
+/// No RTP reaches `phone` for the duration of twenty packets.
 async fn quiet(phone: &Phone) {
     within("silence", async {
         loop {
@@ -99,7 +99,7 @@ async fn both_parties_may_move_their_media() {
     assert_whole(&site.record().await);
 }
 
-/// RFC 3261 §14.1: of two offers at once one is told 491, and has its turn later.
+/// RFC 3261 §14.1: when two offers cross, one gets a 491 and is repeated later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn offers_that_cross_are_both_heard_in_the_end() {
     let site = Site::start().await;

@@ -1,4 +1,4 @@
-//! Two calls that become one conference, on real sockets.
+//! Two calls that are merged into one conference, on real sockets.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ async fn everybody_of_two_calls_is_in_one_room_and_leaves_alone() {
     assert_eq!(told[0]["room"], room["room"]);
     assert_eq!(told[0]["call_uuids"], json!([one.uuid, two.uuid]));
 
-    // A caller hangs up: whom it called stays with the others, and their call is up.
+    // A caller hangs up: its callee stays in the conference, and their call stays up.
     one.caller.hang_up().await.unwrap();
     within("the caller", one.call).await.unwrap();
     let left = found("one leg", async || {
@@ -117,7 +117,7 @@ async fn what_cannot_be_merged_says_why() {
     site.idle().await;
 }
 
-/// Merged calls have no stored room: their session and their recording are read by the switch's name of their room.
+/// Merged calls have no stored room: their session and their recording are read by the room name of the switch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_session_and_the_recording_of_merged_calls_can_be_read() {
     let listens = "\"recordings:listen\"";

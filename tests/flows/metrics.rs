@@ -1,4 +1,4 @@
-//! What `/metrics` says of a call that was made.
+//! The metrics of a call in `/metrics`.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::site::{Site, answering, talking, within};
 
-/// Every value by its name and labels; a line that is no sample fails.
+/// Every value by its name and labels; a line that is not a sample fails.
 pub async fn scrape(site: &Site) -> (String, HashMap<String, f64>) {
     let text = within("the metrics", async {
         let mut stream = TcpStream::connect(site.http).await.unwrap();

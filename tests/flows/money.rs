@@ -1,4 +1,4 @@
-//! What calls to the world cost, through a whole engine: rates, records, credit.
+//! The charges of external calls, through a complete engine: rates, records, credit.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn carrier(answering: Answering) -> Phone {
     Phone::start(config).await.unwrap()
 }
 
-/// Acme with that credit, a trunk to `carrier`, and `rates`; its key sees no margin.
+/// Acme with that credit, a trunk to `carrier`, and `rates`; its key cannot read the margin.
 fn declaration(carrier: &Phone, credit: &str, rates: &str) -> String {
     let money = format!("currency = \"EUR\"\ncredit = \"{credit}\"\n");
     let mut text = directory().replacen("currency = \"EUR\"\n", &money, 1);
@@ -83,7 +83,7 @@ async fn a_call_to_the_world_is_rated_and_no_rate_changes_that() {
         assert_eq!(by_currency[field], record[field], "{field}");
     }
     assert_eq!(totals["count"], json!(1));
-    // Settled is settled: other rates are for other calls.
+    // A settled record stays: new rates apply to later calls.
     let dearer = RATES.replace("0.0120", "1.20").replace("0.9200", "2");
     declare(site.dir.path(), &declaration(&carrier, "25.00", &dearer)).await;
     assert_eq!(site.record().await, record);
@@ -104,7 +104,7 @@ async fn rates_and_credit_are_followed_while_the_engine_runs() {
 
     declare(site.dir.path(), &declaration(&carrier, "0.0120", RATES)).await;
     let mut calls = 1;
-    // A pause between the calls: each refused one leaves a record too, and a list ends at 500.
+    // A pause between the calls: each refused one leaves a record too, and a list has at most 500.
     let mut pause = tokio::time::interval(Duration::from_millis(250));
     within("a rate that is followed", async {
         loop {
@@ -123,14 +123,14 @@ async fn rates_and_credit_are_followed_while_the_engine_runs() {
     let record = site.records(calls + 1).await.remove(0);
     assert_eq!((&record["hangup_cause"], &record["sell_amount"]), (&json!("CALL_REJECTED"), &json!("0.00")));
 
-    // What was used is used after a restart, too.
+    // Used credit stays used after a restart.
     let site = Site::reopen(site.stop(Duration::from_secs(5)).await).await;
     let caller = site.phone("1001", answering()).await;
     let outcome = within("the call", caller.call(CallPlan::to(WORLD))).await.unwrap();
     assert_eq!(outcome.status, 402);
 }
 
-/// A cent a second and three cents: the call is hung up on both sides after three seconds.
+/// A cent a second and a credit of three cents: the call is hung up on both legs after three seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_ends_when_its_credit_is_used_up() {
     let carrier = carrier(answering()).await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// What a name has.
+/// A record of a name.
 #[derive(Clone, Copy, Debug)]
 pub enum Record {
     /// A.
@@ -20,7 +20,7 @@ pub enum Record {
 /// Answers until it is dropped.
 pub struct NameServer {
     pub local: SocketAddr,
-    /// The names that were asked for, in order.
+    /// The queried names, in order.
     pub asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
@@ -52,7 +52,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The name in lower case, the type, and where the question ends.
+/// The name in lower case, the type, and the end of the question.
 fn question(query: &[u8]) -> (String, u16, usize) {
     let mut at = 12;
     let mut labels = Vec::new();

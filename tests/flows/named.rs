@@ -1,4 +1,4 @@
-//! Members who are announced by the names that they have spoken, through a whole engine.
+//! Members who are announced by their recorded spoken names, through a complete engine.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ number = "200"
 announce_names = true
 "#;
 
-/// What the speaker says instead of a name.
+/// The tone that the speaker sends instead of a name.
 const NAME: u32 = 617;
 
 struct Member {
@@ -59,7 +59,7 @@ impl Member {
         .await;
     }
 
-    /// Waits until the tone of the name is over; what is heard of it later is another announcement.
+    /// Waits until the tone of the name is over; a later occurrence is another announcement.
     async fn hears_the_end_of_the_name(&self) {
         found("the end of the name", async || {
             let (pcm, rate_hz) = self.heard.lately(400)?;
@@ -69,7 +69,7 @@ impl Member {
     }
 }
 
-/// Waits until the room has this many members; the phone presses the hash key meanwhile, where one is given.
+/// Waits until the room has this many members; meanwhile the phone presses the hash key, where one is given.
 async fn members(site: &Site, room: &str, count: usize, asked: Option<&Phone>) {
     found("the members", async || {
         if let Some(phone) = asked {
@@ -91,11 +91,11 @@ async fn a_spoken_name_is_heard_by_the_others_kept_and_deleted() {
     let bob = stored.extensions.iter().find(|one| one.number == "1002").unwrap().id;
     let name = format!("/extensions/{bob}/spoken-name");
 
-    // One who ends the question has no name.
+    // A member that skips the recording has no name.
     let ada = Member::dials(&site, "1001", Voice::Silence).await;
     members(&site, &room, 1, Some(&ada.phone)).await;
 
-    // The other speaks for five seconds; the name is still heard when the phone that spoke is gone.
+    // The second member speaks for five seconds; the name is still played after the phone has left.
     assert_eq!(get_bytes(site.http, &name, "").await.0, 404);
     let speaker = Member::dials(&site, "1002", Voice::Note(NAME)).await;
     members(&site, &room, 2, None).await;
@@ -110,7 +110,7 @@ async fn a_spoken_name_is_heard_by_the_others_kept_and_deleted() {
     ada.hears_the_name().await;
     ada.hears_the_end_of_the_name().await;
 
-    // A phone of the extension that says nothing is announced by the name, and is not asked.
+    // A silent phone of the same extension is announced by the name, and is not prompted for one.
     let silent = Member::dials(&site, "1002", Voice::Silence).await;
     ada.heard.clear();
     ada.hears_the_name().await;

@@ -1,5 +1,4 @@
-//! Phones behind a NAT: their Contact is an address that is not theirs on the outside, and their port or connection may
-//! change during a call.
+//! Phones behind a NAT: their Contact is a private address, and their port or connection may change during a call.
 
 use std::net::SocketAddr;
 
@@ -8,10 +7,10 @@ use sidetone_sip::message::Method;
 use crate::device::Device;
 use crate::site::{Site, answering, calls, open_end, within};
 
-/// A Contact inside of a NAT, where nothing listens.
+/// A Contact inside a NAT, where nothing listens.
 const INSIDE: &str = "<sip:1002@10.99.98.97:5060>";
 
-/// A device is called, moves, and is hung up where it is.
+/// A device is called, changes its address, and gets the BYE at the new one.
 async fn is_hung_up_where_it_moved(site: &Site, mut device: Device) {
     device.register("1002").await;
     let caller = site.phone("1001", answering()).await;

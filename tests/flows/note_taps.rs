@@ -1,4 +1,5 @@
-//! S5 and S6 of the reliability document, row by row: whose acknowledgement counts, with real phones over a whole engine.
+//! S5 and S6 of the reliability document, row by row: whose acknowledgement counts, with real phones and a complete
+//! engine.
 
 use serde_json::{Value, json};
 use sidetone_media::time::Micros;
@@ -10,7 +11,7 @@ use sidetone_phone::{Channel, Noting, Parcel, Phone, PhoneError};
 use crate::notes::{Talk, extension, record, shown, status_is, talk};
 use crate::site::{Site, answering, calls, open_end, post, until, within};
 
-/// The data of every acknowledgement that was told.
+/// The data of every acknowledgement event.
 async fn acked(site: &Site) -> Vec<Value> {
     let store = &site.engine().store;
     let batch = store.events_after(Scope::Everything, Position::default(), 500).await.unwrap();
@@ -21,7 +22,7 @@ async fn acked(site: &Site) -> Vec<Value> {
         .collect()
 }
 
-/// A note into the call that asks to be acknowledged, once the callee is shown it.
+/// Sends a note into the call that requests an acknowledgement, and waits until the callee shows it.
 async fn asked(talk: &Talk) -> String {
     let id = talk.info(&json!({"title": "Evacuate", "ack": true})).await;
     until("the note is shown", || talk.callee.notes().iter().any(|note| note.id == id)).await;
@@ -55,10 +56,10 @@ async fn a_tap_counts_once_with_the_moment_of_the_person() {
     assert_eq!(note["recipients"][0]["acked_at"], Value::Null);
     let event = json!({"id": id, "title": "Evacuate", "leg": leg, "acked_at": tapped.to_string(), "call_uuid": talk.call});
     assert_eq!(acked(&talk.site).await, [event]);
-    // Twice is once.
+    // A second acknowledgement does not count.
     assert_eq!(within("an answer", talk.callee.acknowledge(&id)).await.unwrap(), 403);
     assert_eq!(acked(&talk.site).await.len(), 1);
-    // The other phone has a person of its own.
+    // The other phone belongs to another person.
     assert_eq!(within("an answer", talk.caller.acknowledge(&id)).await.unwrap(), 200);
     assert_eq!(talk.record(&id, |note| note["acked_count"] == 2).await["status"], "acked");
     assert_eq!(acked(&talk.site).await.len(), 2);
@@ -70,7 +71,7 @@ async fn a_clock_that_is_wrong_is_held_to_what_can_be() {
     let talk = talk().await;
     let id = asked(&talk).await;
     let record = talk.record(&id, |_| true).await;
-    // Before the note was sent, and a day from now.
+    // Before the note was sent, and a day in the future.
     assert_eq!(within("an answer", talk.caller.acknowledge_at(&id, Micros(0))).await.unwrap(), 200);
     let sent: Timestamp = record["sent_at"].as_str().unwrap().parse().unwrap();
     let tomorrow = Micros(sent.plus_micros(86_400_000_000).as_micros());
@@ -82,7 +83,7 @@ async fn a_clock_that_is_wrong_is_held_to_what_can_be() {
     assert!((60_000_000..3_600_000_000).contains(&ahead_us), "{ahead_us}");
 }
 
-/// S6: an acknowledgement by whoever the note did not go to, of a note that did not ask, or by the other way.
+/// S6: acknowledgements from a phone that did not get the note, of a note that requested none, or by the wrong method.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_forged_and_unasked_acknowledgements_change_nothing() {
     let talk = talk().await;
@@ -96,7 +97,7 @@ async fn s6_forged_and_unasked_acknowledgements_change_nothing() {
     let (status, message) = post(site.http, &path, "", r#"{"title":"to 1002","ack":true}"#).await;
     assert_eq!(status, 202, "{message}");
     let message = message["id"].as_str().unwrap().to_owned();
-    // A call of their own does not make it theirs.
+    // Being in another call does not help.
     let (call, mut up) = (stranger.call(open_end("1004")), friend.calls());
     let forgeries = async {
         within("the other call", up.wait_for(|calls| calls.up == 1)).await.unwrap();
@@ -112,7 +113,7 @@ async fn s6_forged_and_unasked_acknowledgements_change_nothing() {
         ] {
             assert_eq!(send(phone, forged(channel, note)).await, 403, "{why}");
         }
-        // Under another's name with one's own password.
+        // Another user's name in From with the sender's own credentials.
         let named = Parcel { from: Some("1002".to_owned()), ..forged(Channel::Message, &message) };
         let status = send(&stranger, named).await;
         assert!([401, 403].contains(&status), "{status}");
@@ -129,7 +130,7 @@ async fn s6_forged_and_unasked_acknowledgements_change_nothing() {
     talk.still_up_and_over().await;
 }
 
-/// S5: without its digest a MESSAGE is no acknowledgement, whoever it says it is from.
+/// S5: without its digest a MESSAGE is no acknowledgement, whatever its From says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s5_an_acknowledgement_without_a_digest_is_none() {
     let site = Site::start().await;
@@ -149,7 +150,7 @@ async fn s5_an_acknowledgement_without_a_digest_is_none() {
     assert_eq!(send(&stranger, bare(None)).await, 401);
     assert_eq!(send(&phone, bare(None)).await, 401);
     assert_eq!(acked(&site).await, Vec::<Value>::new());
-    // To another phone it is no acknowledgement either, and the phone is not shown what looks like a note.
+    // Sent to another phone it is no acknowledgement either, and that phone does not show a forged note.
     let elsewhere = Parcel { to: "1002".to_owned(), ..forged(Channel::Message, &id) };
     assert_eq!(send(&phone, elsewhere).await, 415);
     assert_eq!(acked(&site).await, Vec::<Value>::new());
@@ -166,7 +167,7 @@ async fn s5_an_acknowledgement_without_a_digest_is_none() {
     assert_eq!(acked(&site).await.len(), 1);
 }
 
-/// Each device of a person is one phone, and known by where it speaks from.
+/// Each device of a person is one phone, identified by its source address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_device_of_a_person_has_its_receipt() {
     let site = Site::start().await;
@@ -187,7 +188,7 @@ async fn each_device_of_a_person_has_its_receipt() {
     assert_eq!(note["recipient_count"], 2);
 }
 
-/// S6: the call is over, and with it what may be said inside it.
+/// S6: after the call an acknowledgement inside it is impossible.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_after_the_call_nothing_is_acknowledged_by_info() {
     let talk = talk().await;
@@ -196,7 +197,7 @@ async fn s6_after_the_call_nothing_is_acknowledged_by_info() {
     talk.site.idle().await;
     let late = within("an answer", talk.callee.acknowledge(&id)).await;
     assert!(matches!(late, Err(PhoneError::NoCall)), "{late:?}");
-    // Nor by the other way.
+    // Nor by MESSAGE.
     assert_eq!(send(&talk.callee, forged(Channel::Message, &id)).await, 403);
     assert_eq!(acked(&talk.site).await, Vec::<Value>::new());
     let note = talk.record(&id, |_| true).await;
@@ -238,7 +239,7 @@ async fn what_is_no_acknowledgement_is_told_so_and_costs_no_call() {
     talk.still_up_and_over().await;
 }
 
-/// A person who taps at once: the tap may come before the phone's answer to the note is stored.
+/// A person who acknowledges immediately: the tap may arrive before the phone's response to the note is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn taps_at_once_all_count() {
     let talk = talk().await;

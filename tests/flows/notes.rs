@@ -1,4 +1,4 @@
-//! Notes to real phones over a whole engine: what they are shown, and what is kept of what they answer.
+//! Notes to real phones over a complete engine: what the phones show, and how their responses are stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Talk {
     pub ended: JoinHandle<()>,
 }
 
-/// 1001 and 1002 talk until somebody hangs up.
+/// 1001 and 1002 talk until one hangs up.
 pub async fn talk() -> Talk {
     let site = Site::start().await;
     let caller = Arc::new(site.phone("1001", answering()).await);
@@ -29,7 +29,7 @@ pub async fn talk() -> Talk {
     Talk { site, caller, callee, call, ended }
 }
 
-/// A call that is up, and what goes on until it is over.
+/// A call that is up, and the tasks that run until it ends.
 async fn begin(site: &Site, caller: &Arc<Phone>, plan: CallPlan) -> (String, JoinHandle<()>) {
     let phone = Arc::clone(caller);
     let ended = tokio::spawn(async move {
@@ -61,12 +61,12 @@ impl Talk {
         sent["id"].as_str().unwrap().to_owned()
     }
 
-    /// The record of a note into the call once `holds` of it.
+    /// The record of a note into the call, once `holds` is true for it.
     pub async fn record(&self, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
         record(&self.site, &format!("/calls/{}/infos", self.call), id, holds).await
     }
 
-    /// That both still talk; then hangs up.
+    /// Asserts that both still talk; then hangs up.
     pub async fn still_up_and_over(self) {
         let both = [self.caller.calls().borrow().up, self.callee.calls().borrow().up];
         assert_eq!(both, [1, 1], "a note cost the call");
@@ -82,7 +82,7 @@ impl Talk {
     }
 }
 
-/// The record of a note on the list at `path` once `holds` of it.
+/// The record of a note on the list at `path`, once `holds` is true for it.
 pub async fn record(site: &Site, path: &str, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
     found("the record of a note", async || {
         let (status, page) = site.get(path).await;
@@ -93,7 +93,7 @@ pub async fn record(site: &Site, path: &str, id: &str, holds: impl Fn(&Value) ->
     .await
 }
 
-/// The first note that a phone is shown.
+/// The first note that a phone shows.
 pub async fn shown(phone: &Phone) -> ShownNote {
     within("a note on the phone", phone.notes_count().wait_for(|count| *count >= 1)).await.unwrap();
     phone.notes().remove(0)
@@ -103,7 +103,7 @@ pub fn status_is(status: &'static str) -> impl Fn(&Value) -> bool {
     move |note| note["status"] == status
 }
 
-/// No receipt waits any more.
+/// Whether no receipt is pending.
 fn settled(note: &Value) -> bool {
     note["recipients"].as_array().unwrap().iter().all(|receipt| receipt["status"] != "pending")
 }
@@ -142,7 +142,7 @@ async fn a_note_into_a_call_is_shown_on_every_phone_of_it_as_it_was_sent() {
     expected["sent_at"] = record["sent_at"].clone();
     expected["payload"] = shown(&talk.callee).await.json;
     assert_eq!(record, expected);
-    // The record stays when the call is over, but nothing can be sent into it.
+    // The record stays when the call has ended, but no note can be sent into it.
     let (call, path) = (talk.call.clone(), path);
     talk.caller.hang_up().await.unwrap();
     talk.site.idle().await;
@@ -178,7 +178,7 @@ async fn a_message_is_shown_on_every_device_of_the_person() {
     assert_eq!(other.notes().len(), 0);
 }
 
-/// What a phone answers to a note is on its receipt, and costs no call.
+/// A phone's response to a note is on its receipt, and does not affect the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_that_refuses_notes_keeps_its_call() {
     let talk = talk().await;
@@ -199,7 +199,7 @@ async fn a_phone_that_refuses_notes_keeps_its_call() {
         assert_eq!(note["recipients"][0]["sip_status"], status);
         assert_eq!(note["recipients"][1]["error"], why);
     }
-    // One phone that takes it is enough.
+    // One phone that accepts it is enough.
     talk.callee.treat_notes(Noting::Show).await.unwrap();
     let id = talk.info(&json!({"title": "b"})).await;
     let note = talk.record(&id, settled).await;
@@ -234,7 +234,7 @@ async fn a_repeated_request_with_its_key_shows_a_note_once() {
     assert_eq!((status, &again), (202, &first));
     let (status, reused) = post(talk.site.http, &path, key, r#"{"title":"another"}"#).await;
     assert_eq!((status, &reused["error"]["code"]), (422, &json!("idempotency_key_reused")));
-    // A later note comes behind whatever was sent of the first.
+    // A later note is delivered after the first one.
     talk.info(&json!({"title": "later"})).await;
     within("two notes", talk.callee.notes_count().wait_for(|count| *count >= 2)).await.unwrap();
     let titles: Vec<String> = talk.callee.notes().into_iter().map(|note| note.title).collect();
@@ -259,7 +259,7 @@ async fn a_call_that_rings_takes_no_note_yet() {
     call.await.unwrap();
 }
 
-/// What was on its way when the engine stopped is not sent again, and its record says so.
+/// A note in progress when the engine stopped is not sent again, and its record reports that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_note_that_a_restart_cut_off_is_never_shown_twice() {
     let site = Site::start().await;
@@ -274,13 +274,13 @@ async fn a_note_that_a_restart_cut_off_is_never_shown_twice() {
     let note =
         record(&site, &format!("/extensions/{id}/messages"), sent["id"].as_str().unwrap(), |_| true).await;
     assert_eq!(note["status"], "failed");
-    // It may have stopped before the note was on its way.
+    // The engine may have stopped before the note was sent.
     let reasons = [
         "the engine was restarted before the phone answered",
         "the engine was stopping or too busy to send it, send it again",
     ];
     assert!(reasons.iter().any(|reason| note["error"] == *reason), "{note:#}");
-    // Whatever the engine had to send it has sent before a note of now.
+    // A note sent now is shown only after anything that the engine still had to send.
     let (status, _) = post(site.http, &format!("/extensions/{id}/message"), "", r#"{"title":"b"}"#).await;
     assert_eq!(status, 202);
     shown(&phone).await;

@@ -1,4 +1,4 @@
-//! Operations of programs on live calls over HTTP, on real sockets: transfer, the move into a room, and hold.
+//! API operations on live calls, on real sockets: transfer, the move into a room, and hold.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Talk {
     }
 }
 
-/// Waits until a phone has received a second of audio more.
+/// Waits until a phone has received another second of audio.
 async fn hears(phone: &Phone) {
     let before = phone.heard();
     until("a second of audio", || phone.heard() > before + 50).await;
@@ -121,7 +121,7 @@ async fn a_program_moves_a_call_into_a_room() {
     site.idle().await;
 }
 
-/// The called party hears music and the caller nothing, until the program resumes the call.
+/// The callee hears music and the caller nothing, until the call is resumed over the API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_puts_a_call_on_hold_with_music() {
     let site = Site::start().await;
@@ -143,7 +143,7 @@ async fn a_program_puts_a_call_on_hold_with_music() {
     assert_eq!((status, &held["held_by"]), (200, &holder), "{held}");
     let (_, live) = site.get(&format!("/calls/{}", talk.uuid)).await;
     assert_eq!(live["held_by"], holder);
-    // What is heard now comes from the mix alone: the caller's packets end there.
+    // From here on all audio comes from the mixer: the caller's packets end there.
     let before = talk.caller.heard();
     hears(&talk.callee).await;
     hears(&talk.callee).await;

@@ -1,4 +1,4 @@
-//! Calls to the world: carriers on loopback, played by phones of our own.
+//! Calls to external numbers: carriers on loopback, played by built-in phones.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::site::{
     until, within,
 };
 
-/// A carrier that answers calls in its own way; nobody registers with it.
+/// A carrier that answers calls as configured; no phone registers with it.
 async fn carrier(answering: Answering) -> Phone {
     let nobody: SocketAddr = ([127, 0, 0, 1], 9).into();
     let mut config = phone_config(nobody, "carrier", answering);
@@ -24,7 +24,7 @@ async fn carrier(answering: Answering) -> Phone {
     Phone::start(config).await.unwrap()
 }
 
-/// Acme in Britain, with a number for 1001 and these trunks, the first to be tried first.
+/// Acme in Britain, with a number for 1001 and these trunks, tried in this order.
 async fn site(carriers: &[&Phone]) -> Site {
     let addresses: Vec<String> = carriers.iter().map(|carrier| carrier.local().to_string()).collect();
     Site::with(&declared(&addresses)).await
@@ -64,7 +64,7 @@ async fn an_extension_calls_the_world() {
     }
 }
 
-/// 503 of the first, and the second has it; the record tells of the second.
+/// The first trunk answers 503, and the second takes the call; the record names the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_trunk_takes_what_the_first_refuses() {
     let (busy, good) = (carrier(Answering::Refuse(503)).await, carrier(answering()).await);
@@ -104,7 +104,7 @@ async fn the_caller_gives_up_while_the_world_rings() {
     assert_eq!(record["hangup_cause"], json!("ORIGINATOR_CANCEL"));
 }
 
-/// Hold, new offers and hang-ups cross a trunk both ways, and every packet that was sent is heard.
+/// Hold, new offers and hang-ups cross a trunk in both directions, and every sent packet arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_with_the_world_is_a_call_like_any() {
     let carrier = carrier(answering()).await;
@@ -115,7 +115,7 @@ async fn a_call_with_the_world_is_a_call_like_any() {
     let outcome = within("the call", caller.call(plan)).await.unwrap();
     assert_eq!((outcome.status, outcome.reinvites.as_slice()), (200, [200, 200].as_slice()));
 
-    // The far end holds, moves its media and hangs up.
+    // The carrier's phone holds, moves its media and hangs up.
     let far = async {
         established(&caller, &carrier).await;
         carrier.offer(Direction::SendOnly).await.unwrap();
@@ -147,8 +147,8 @@ async fn the_announcement_of_the_world_is_heard_before_the_answer() {
     assert!(outcome.received > 40, "{} packets, of which 15 came after the answer", outcome.received);
 }
 
-/// One engine is the carrier of another: it registers there as an extension, is called there, and calls the world
-/// through it, with a digest on the way.
+/// One engine is the carrier of another: the second registers there as an extension, is called there, and places
+/// external calls through it, with digest authentication.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_engine_may_be_the_carrier_of_another() {
     let world = carrier(answering()).await;
@@ -181,12 +181,12 @@ async fn an_engine_may_be_the_carrier_of_another() {
         assert_eq!(record["direction"], json!("outbound"));
     }
 
-    // Who stops takes its registration back.
+    // An engine that stops removes its registration.
     lower.stop(Duration::from_secs(5)).await;
     until("the account's binding is gone", || upper.engine().bindings() == 1).await;
 }
 
-/// A trunk by its name: SRV says the port, an address record the host, and both are asked for once.
+/// A trunk by its name: an SRV record gives the port, an address record the host, and both are queried once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_named_trunk_is_found_by_its_records() {
     let (first, second) = (carrier(answering()).await, carrier(answering()).await);
@@ -214,7 +214,7 @@ async fn a_named_trunk_is_found_by_its_records() {
     assert!(first.heard() > 0 && second.heard() == 0, "the lower priority takes the calls");
     assert_eq!(dns.asked.lock().unwrap().iter().filter(|name| *name == "_sip._udp.carrier.test").count(), 1);
 
-    // A name that nobody knows is no reason to wait.
+    // A name that does not resolve causes no delay.
     let site =
         Site::configured(&declared(&["nobody.test".to_owned()]), |config| config.sip.dns = vec![server])
             .await;
@@ -224,7 +224,7 @@ async fn a_named_trunk_is_found_by_its_records() {
     assert_eq!(site.record().await["hangup_cause"], json!("NETWORK_OUT_OF_ORDER"));
 }
 
-/// What the NAPTR and SRV records of a name choose (RFC 3263 §4.1).
+/// The server that the NAPTR and SRV records of a name select (RFC 3263 §4.1).
 #[tokio::test]
 async fn a_name_chooses_its_transport() {
     let pointer =
@@ -246,7 +246,7 @@ async fn a_name_chooses_its_transport() {
     .await;
     let resolver = Resolver::new(&[dns.local]);
     for (address, transport, found) in [
-        // A transport that the node lacks and one without a server are passed over.
+        // A transport that the node lacks and one without a server are skipped.
         ("sip:carrier.test", Some(TrunkTransport::Tcp), "192.0.2.1:5071"),
         ("sip:carrier.test;transport=udp", None, "192.0.2.1:5070"),
         ("sip:secure.test", Some(TrunkTransport::Tls), "192.0.2.1:5072"),

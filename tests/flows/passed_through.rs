@@ -1,4 +1,4 @@
-//! Codecs that the engine does not decode: they pass between two devices that share one.
+//! Codecs that the engine does not decode: they are relayed between two devices that share one.
 
 use serde_json::json;
 use sidetone_sip::message::Method;

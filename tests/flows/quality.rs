@@ -1,4 +1,4 @@
-//! A call whose caller falls silent: the warning while it lasts, the figures while it is up, and what is kept of it.
+//! A call whose caller stops sending audio: the warning meanwhile, the live figures, and the stored ones.
 
 use serde_json::{Value, json};
 use sidetone_model::access::Scope;
@@ -56,7 +56,7 @@ async fn silence_is_told_at_once_and_both_legs_are_kept_with_the_record() {
 
         let back = warnings(&site, 2).await.remove(1);
         assert_eq!((&back["state"], &back["leg"]), (&json!("audio_back"), &json!("a")));
-        // Each is a media time read on the wall clock of its own moment; they tell of one beginning.
+        // Each is a media time converted to the wall clock at its own moment; both mean the same beginning.
         assert!(instant(&back["since"]).since(instant(&silence["since"])).abs() < 500_000, "{back:#}");
         let (_, later) = site.get(&format!("/calls/{uuid}/quality?timeline=false")).await;
         assert!(packets(&later, 0) > packets(&live, 0) && packets(&later, 1) > packets(&live, 1));
@@ -76,16 +76,16 @@ async fn silence_is_told_at_once_and_both_legs_are_kept_with_the_record() {
     let [own, far] = [0, 1].map(|place| &kept["legs"][place]);
     assert_eq!([&own["leg"], &own["party"], &far["leg"], &far["party"]], ["a", "1001", "b", "1002"]);
     assert_eq!([&own["codec"], &far["codec"]], [&record["codec_a"], &record["codec_b"]]);
-    // To the digit.
+    // Exactly equal.
     for figure in ["jitter_ms", "loss_pct", "mean_interval_ms", "quality_pct", "mos"] {
         assert_eq!(own["inbound"][figure], record[figure], "{figure}");
     }
     assert_eq!([&kept["media_verdict"], &own["media_verdict"]], [&record["media_verdict"]; 2]);
     assert_eq!(own["media_verdict"], "lossy_inbound", "five seconds are missing");
-    // A stalled machine may make its audio unsteady, but nothing of it is missing.
+    // A stalled machine may make the audio uneven, but nothing of it is missing.
     assert_ne!(far["media_verdict"], "lossy_inbound", "{far:#}");
     assert_eq!(far["inbound"]["lost"], 0, "{far:#}");
-    // What one party sent is what the other was sent, but for what came while the legs were closed, one after the other.
+    // The audio sent to a party is what the other one sent, except for packets while the legs were closed one by one.
     let (sent, received) = (own["outbound"]["packets"].as_u64().unwrap(), packets(&kept, 1));
     assert!(sent <= received && sent * 10 > received * 9, "{sent} of {received} packets went on");
     let rows = own["inbound"]["timeline"]["seconds"].as_array().unwrap();

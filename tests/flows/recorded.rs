@@ -1,4 +1,4 @@
-//! A room that is recorded, from the tone on a phone to the bytes that HTTP gives.
+//! A recorded room, from the tone on a phone to the bytes over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ async fn exchange(http: SocketAddr, path: &str, request: &str) -> (u16, String, 
     (head.split(' ').nth(1).unwrap().parse().unwrap(), head, body)
 }
 
-/// The status of `POST path`, whose answer has no body when it is well.
+/// The status of `POST path`, whose response has no body on success.
 pub async fn post_empty(http: SocketAddr, path: &str, json: &str) -> (u16, String) {
     let (len, headers) = (json.len(), "Content-Type: application/json\r\nContent-Length:");
     let request = format!(
@@ -72,7 +72,7 @@ fn tone(samples: &[i16]) -> f64 {
     2.0 * at_440 / (samples.len() as f64 * power)
 }
 
-/// Fifths of a second in which nothing but the tone is heard.
+/// Fifths of a second that contain only the tone.
 fn fifths_of_tone(samples: &[i16]) -> usize {
     samples.chunks_exact(3_200).filter(|fifth| tone(fifth) > 0.9).count()
 }
@@ -109,7 +109,7 @@ async fn a_tone_is_recorded_in_one_file_and_read_by_range() {
     let audio = format!("/conference-rooms/{room}/sessions/{}/recording/audio", live["id"].as_str().unwrap());
     grown(&site, &live, 4 * 32_000).await;
     assert_eq!(get_bytes(site.http, &audio, "").await.0, 409, "it grows");
-    // Off, and on again: the same file, in which the time between is not.
+    // Off, and on again: the same file, without the time in between.
     let control = format!("/conferences/svc-room-{room}/record");
     for on in ["false", "true"] {
         let body = format!("{{\"on\":{on}}}");
@@ -129,7 +129,7 @@ async fn a_tone_is_recorded_in_one_file_and_read_by_range() {
     assert_eq!(over.get("recording_error"), None, "{over}");
     let samples = Wav::parse(&file).unwrap().mono();
     assert!(samples.len() >= 8 * 16_000 && fifths_of_tone(&samples) >= 10, "{}", fifths_of_tone(&samples));
-    // As a player seeks.
+    // Ranges, as a player seeks.
     let size = file.len();
     for (range, first, end) in
         [("0-79", 0, 80), ("32080-64079", 32_080, 64_080), ("-3200", size - 3_200, size)]
@@ -147,7 +147,7 @@ async fn a_tone_is_recorded_in_one_file_and_read_by_range() {
     store.close().await;
 }
 
-/// The first member is on the left while there is no moderator, and what it says is not on the right.
+/// The first member is on the left while there is no moderator, and its audio is not on the right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_channels_keep_two_people_apart() {
     let dir = TempDir::new();
@@ -201,7 +201,7 @@ async fn two_channels_keep_two_people_apart() {
     store.close().await;
 }
 
-/// The engine stops in order while a room is recorded: nothing of it is lost, and nothing was wrong.
+/// The engine stops in order while a room is recorded: nothing is lost, and no error is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_recorded_when_the_engine_stops_is_complete() {
     let (site, room) = site().await;

@@ -1,4 +1,4 @@
-//! Calls that nobody answers, and what their records say.
+//! Calls that are not answered, and their records.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use sidetone_phone::{Answering, CallPlan};
 use crate::answered::shape;
 use crate::site::{Site, answering, calls, codecs, established, open_end, talking, within};
 
-/// What an unanswered call to `1002` of 1001 leaves; `changes` replaces fields, and removes those that are `null`
-/// and need not be there.
+/// The record of an unanswered call of 1001 to `1002`; `changes` replaces fields, and removes optional ones that are
+/// `null`.
 fn unanswered(changes: Value) -> Value {
     let mut record = json!({
         "call_uuid": "uuid",
@@ -68,7 +68,7 @@ async fn a_callee_refuses() {
     }
 }
 
-/// Takes every binding of 1002 away, as the phone at `local` would.
+/// Removes every binding of 1002, as the phone at `local` would.
 async fn unregister(site: &Site, local: &str) {
     let mut wire = crate::wire::Wire::open(site.sip).await;
     let ask = wire.register("1002", Some(&format!("<sip:1002@{local}>;expires=0")));
@@ -104,7 +104,7 @@ async fn calls_that_lead_nowhere_are_refused_and_recorded() {
         let outcome = within("the call", caller.call(CallPlan::to(number))).await.unwrap();
         assert_eq!(outcome.status, status, "{number}");
         let record = site.records(place + 1).await.remove(0);
-        // Nobody was rung: no bridge, no RTP session.
+        // No phone was rung: no bridge, no RTP session.
         let expected = unanswered(json!({
             "destination_number": number, "hangup_cause": cause, "ended_by": "system",
         }));
@@ -161,7 +161,7 @@ async fn without_a_free_port_the_call_is_503_and_ports_come_back() {
     .await
     .0
     .unwrap();
-    // A port rests for some seconds after its call, so that nothing late reaches the next one.
+    // A port stays unused for some seconds after its call, so that no late packet reaches the next one.
     let mut refusals = 1;
     within("another call", async {
         while other.call(talking("1002", 100)).await.unwrap().status == 503 {

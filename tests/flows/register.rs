@@ -1,4 +1,4 @@
-//! REGISTER by hand: several bindings, refresh, removal, and what is not allowed (RFC 3261 §10.3).
+//! Manual REGISTER: several bindings, refresh, removal, and what is not allowed (RFC 3261 §10.3).
 
 use sidetone_sip::message::Response;
 
@@ -51,7 +51,7 @@ async fn bindings_come_stay_and_go() {
     assert_eq!(contacts(&answer), [one, two]);
     crate::site::until("two bindings", || site.engine().bindings() == 2).await;
 
-    // A refresh is no further binding, and its time counts from now.
+    // A refresh adds no binding, and its expiry counts from now.
     let answer = phone.send(&[&format!("Contact: <{one}>;expires=600")]).await;
     assert_eq!(contacts(&answer), [one, two]);
     let refreshed = answer.list("Contact").find(|contact| contact.contains(one)).unwrap();
@@ -59,7 +59,7 @@ async fn bindings_come_stay_and_go() {
         refreshed.split("expires=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
     assert!((500..=600).contains(&seconds), "{refreshed}");
 
-    // Without a Contact it is a question.
+    // Without a Contact it is a query.
     assert_eq!(contacts(&phone.send(&[]).await), [one, two]);
     let answer = phone.send(&[&format!("Contact: <{two}>;expires=0")]).await;
     assert_eq!(contacts(&answer), [one]);
@@ -99,7 +99,7 @@ async fn nobody_registers_for_another() {
     let mut ask = wire.register("1001", Some("<sip:1001@127.0.0.1:40002>"));
     ask.to = ask.to.replace("1001", "1002");
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 403);
-    // A domain that is nobody's here.
+    // A domain that belongs to no organisation.
     let mut ask = wire.register("1001", Some("<sip:1001@127.0.0.1:40002>"));
     ask.uri = "sip:elsewhere.test".into();
     ask.from = ask.from.replace("acme.test", "elsewhere.test");
@@ -120,12 +120,12 @@ async fn a_wrong_password_registers_and_calls_nobody() {
     assert!(matches!(refused, Err(sidetone_phone::PhoneError::Refused { status: 401, .. })), "{refused:?}");
     let outcome = within("the call", intruder.call(sidetone_phone::CallPlan::to("1002"))).await.unwrap();
     assert!(matches!(outcome.status, 401 | 403), "{outcome:?}");
-    // However often it is tried.
+    // However many attempts there are.
     let mut wire = Wire::open(site.sip).await;
     for attempt in 0..30 {
         let ask = wire.invite("1001", "1002");
         if wire.exchange(&ask).await.status().as_u16() == 403 {
-            break; // Too many failures: nobody from there is even challenged for a while.
+            break; // Too many failures: the source is not even challenged for a while.
         }
         let fresh = Ask { branch: format!("{}x", ask.branch), cseq: 3, ..ask };
         let answer = wire.authorize(&fresh, "1001", &format!("guess {attempt}")).await;
@@ -141,7 +141,7 @@ async fn a_wrong_password_registers_and_calls_nobody() {
     assert_eq!(page["total"], 0, "who is nobody leaves no record");
 }
 
-/// What a phone registered is read over HTTP: each binding with its source, until the phone removes it.
+/// The bindings of a phone are read over HTTP, each with its source, until the phone removes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registrations_are_read_over_http() {
     let readable = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");

@@ -1,4 +1,4 @@
-//! Calls that a program requests over HTTP, on real sockets: the phone of `from` rings first, then `to`.
+//! Calls that are requested over HTTP, on real sockets: the phone of `from` rings first, then `to`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,13 +185,13 @@ async fn what_is_wrong_is_named_and_nothing_rings() {
     site.idle().await;
 }
 
-/// The fields that an answer of 422 names, in order.
+/// The fields named in a 422 response, in order.
 fn named(error: &Value) -> Vec<&str> {
     let fields = error["error"]["fields"].as_array().unwrap_or_else(|| panic!("{error}"));
     fields.iter().map(|field| field["field"].as_str().unwrap()).collect()
 }
 
-/// Wrong in itself, in the directory, or both: one answer names all.
+/// Invalid by itself, in the directory, or both: one response names all fields.
 async fn every_wrong_field_is_named(site: &Site) {
     let none = "00000000-0000-4000-8000-000000000001";
     let cases: [(Value, &[&str]); 8] = [
@@ -202,20 +202,20 @@ async fn every_wrong_field_is_named(site: &Site) {
         (json!({"to": "8", "callback_url": "https://x.test/"}), &["to", "callback_url", "from"]),
         (json!({"from": "1001", "to": "1002", "max_seconds": 0}), &["max_seconds"]),
         (json!({"from": "9999", "to": "8", "caller_id": "+331"}), &["from", "caller_id", "to"]),
-        // In an organisation that is not named rightly, nothing is looked up.
+        // With an invalid organisation, nothing is looked up.
         (json!({"from": "9999", "to": "8", "organisation_id": "acme"}), &["organisation_id"]),
     ];
     for (call, wrong) in cases {
         let (status, error) = post(site.http, "/calls", "", &call.to_string()).await;
         assert_eq!((status, named(&error)), (422, wrong.to_vec()), "{call}: {error}");
     }
-    // Of another organisation nothing is said.
+    // For another organisation the response reveals nothing.
     let call = json!({"from": "1001", "to": "8", "ring_seconds": 4, "organisation_id": none});
     let (status, error) = post(site.http, "/calls", "", &call.to_string()).await;
     assert_eq!((status, named(&error)), (422, vec!["ring_seconds"]), "{error}");
 }
 
-/// The progress is reported to the program's URL: in order, signed, and again after an answer that is no success.
+/// The progress is reported to the callback URL: in order, signed, and repeated after a response without success.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_progress_is_reported_to_the_callback_url() {
     let failed = AtomicBool::new(false);
@@ -261,7 +261,7 @@ async fn the_progress_is_reported_to_the_callback_url() {
     site.idle().await;
 }
 
-/// Asserts that nothing is placed now, and when it may be tried again.
+/// Asserts that no call is placed now, and that the response says when to retry.
 async fn assert_busy(site: &Site) {
     let call = json!({"from": "1001", "to": "1002"}).to_string();
     for path in ["/calls", "/calls?dry_run=true"] {
@@ -288,7 +288,7 @@ async fn a_node_without_free_ports_answers_node_busy() {
     site.idle().await;
 }
 
-/// The measure is fed as the relay and the processors of a loaded node feed it.
+/// The load measurement gets the values of a loaded node's relay and processors.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_packets_wait_answers_node_busy() {
     let site = Site::configured(&directory(), |config| config.node.busy = LoadLimits::default()).await;
@@ -324,14 +324,14 @@ async fn a_repeated_request_rings_once_and_a_key_places_60_calls_a_minute() {
             assert_eq!(answer["error"]["code"], "rate_limited");
         }
     }
-    // Two minutes may have begun meanwhile.
+    // Two minutes may have begun in the meantime.
     assert!(limited >= 1, "no request was refused");
     let (status, _) = post(site.http, "/calls?dry_run=true", "", &call).await;
     assert_eq!(status, 200, "a dry run is not counted");
     site.idle().await;
 }
 
-/// A request whose call was not over when its node crashed.
+/// A request whose call was still up when its node crashed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_a_crash_interrupted_reads_as_failed() {
     let site = Site::start().await;
@@ -370,7 +370,7 @@ async fn a_request_that_a_crash_interrupted_reads_as_failed() {
     );
 }
 
-/// As `http contract_limits` has it for the lists of a process without a switch.
+/// The counterpart of `http contract_limits`, which covers the lists of a process without a switch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_the_switch_have_the_limits_of_the_others() {
     let readable = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");

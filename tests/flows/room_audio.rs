@@ -1,4 +1,4 @@
-//! What people in a room hear, through a whole engine: tones of real phones, told apart by their frequencies.
+//! The audio that members of a room receive, through a complete engine: tones of real phones, told apart by frequency.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::room::directory;
 use crate::site::{Site, calls, found, post, within};
 use crate::tones::{hears, holds_somewhere, level};
 
-/// A room for everybody, and one that waits for its moderator.
+/// A room open to all callers, and one that waits for its moderator.
 const ROOMS: &str = r#"
 [[organisations.rooms]]
 name = "Open"
@@ -33,10 +33,10 @@ exemptions = [{ extension = "1001", role = "participant" }, { extension = "1002"
 /// None is a sum of others or of their harmonics, and none is in the hold tune for long.
 const TONES: [u32; 5] = [430, 617, 941, 1_327, 1_873];
 
-/// Five who talk and hear take half a core without optimisation: their tests take turns.
+/// Five members with audio take half a core in a debug build: such tests run one at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Somebody in a room who says a tone.
+/// A member of a room that sends a tone.
 struct Member {
     phone: Arc<Phone>,
     heard: Heard,
@@ -44,7 +44,7 @@ struct Member {
 }
 
 impl Member {
-    /// Extension `number` dials the room, speaks `codec` alone, and says a tone of `hz`.
+    /// Extension `number` dials the room, offers only `codec`, and sends a tone of `hz`.
     async fn joins(site: &Site, number: &str, room: &str, codec: &str, hz: u32) -> Member {
         let heard = Heard::new();
         let config = PhoneConfig {
@@ -103,7 +103,7 @@ async fn each_of_five_hears_exactly_the_four_others() {
         hears(&member.heard, &TONES, &others).await;
     }
     let room = path(&site, "200").await;
-    // Muted over HTTP, one is not heard, hears the others, and comes back.
+    // Muted over HTTP, a member is not heard, hears the others, and can be unmuted.
     let first = member(&site, &room, "1001").await;
     assert_eq!(post(site.http, &format!("{room}/members/{first}/mute"), "", "").await.0, 204);
     for (member, own) in members.iter().zip(TONES).skip(1) {
@@ -113,12 +113,12 @@ async fn each_of_five_hears_exactly_the_four_others() {
     hears(&members[0].heard, &TONES, &TONES[1..]).await;
     assert_eq!(post(site.http, &format!("{room}/members/{first}/unmute"), "", "").await.0, 204);
     hears(&members[1].heard, &TONES, &[TONES[0], TONES[2], TONES[3], TONES[4]]).await;
-    // Whoever holds plays nothing into the room, though its phone goes on sending.
+    // A member on hold contributes nothing to the room, though its phone continues to send.
     members[1].phone.offer(Direction::SendOnly).await.unwrap();
     hears(&members[0].heard, &TONES, &TONES[2..]).await;
     members[1].phone.offer(Direction::SendRecv).await.unwrap();
     hears(&members[0].heard, &TONES, &TONES[1..]).await;
-    // Whoever leaves is not heard any more; the last one hears nobody.
+    // A member that left is no longer heard; the last one hears none.
     members.remove(4).leaves().await;
     hears(&members[0].heard, &TONES, &TONES[1..4]).await;
     while members.len() > 1 {
@@ -135,7 +135,7 @@ async fn music_plays_until_the_moderator_comes() {
     let site = site().await;
     let ada = Member::joins(&site, "1001", "300", "PCMU", TONES[0]).await;
     let bob = Member::joins(&site, "1002", "300", "opus", TONES[1]).await;
-    // Behind what is announced comes music: something is heard, of nobody.
+    // Music follows the announcement: there is audio, but not of the other member.
     for (member, others) in [(&ada, TONES[1]), (&bob, TONES[0])] {
         found("music", async || {
             let (pcm, rate_hz) = member.heard.lately(1_000)?;
@@ -168,10 +168,10 @@ async fn the_recording_of_a_session_holds_everyone() {
     let folder = site.dir.path().join("recordings").join(organisation.to_string());
     let holds =
         || recordings(&folder).iter().any(|(pcm, rate)| holds_somewhere(pcm, *rate, &TONES, &TONES[..3]));
-    // On a machine that is busy with something else somebody may be away for a moment in each of the first ones.
+    // On a busy machine a member may miss a moment in each of the first recordings.
     for _ in 0..ATTEMPTS {
         assert_eq!(post(site.http, &format!("{room}/record"), "", r#"{"on":true}"#).await.0, 204);
-        // Two seconds of the room, counted by what is heard in it.
+        // Two seconds of the room, measured by received audio.
         members[0].heard.clear();
         found("two seconds", async || members[0].heard.lately(2_000)).await;
         assert_eq!(post(site.http, &format!("{room}/record"), "", r#"{"on":false}"#).await.0, 204);
@@ -217,7 +217,7 @@ async fn a_sound_is_played_to_all_or_to_one() {
     hears(&ada.heard, tones, &TONES[1..2]).await;
     let second = member(&site, &room, "1002").await;
     assert_eq!(order("play", json!({"prompt": "own-note", "member": second})).await, 204);
-    // The room is quieter for the one who hears the sound alone.
+    // The room is quieter for the member to whom alone the sound is played.
     found("the sound for one", async || {
         let (pcm, rate_hz) = bob.heard.lately(400)?;
         (level(&pcm, rate_hz, note).abs() < 1.0 && level(&pcm, rate_hz, TONES[0]) < -9.0).then_some(())
@@ -236,14 +236,14 @@ async fn a_sound_is_played_to_all_or_to_one() {
     .await;
 }
 
-/// A minute of a tone, as loud as phones say theirs.
+/// A minute of a tone, at the level of the phones' tones.
 fn minute_of(hz: u32) -> Vec<u8> {
     let sample = |n: u32| 5_000.0 * (std::f64::consts::TAU * f64::from(hz * (n % 16_000)) / 16_000.0).sin();
     let data: Vec<u8> = (0..16_000 * 60).flat_map(|n| (sample(n) as i16).to_le_bytes()).collect();
     [header(16_000, data.len() as u64).as_slice(), &data].concat()
 }
 
-/// The samples and the rate of every recording in a folder that can be played.
+/// The samples and the rate of every playable recording in a folder.
 fn recordings(folder: &Path) -> Vec<(Vec<i16>, u32)> {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     files
@@ -255,5 +255,5 @@ fn recordings(folder: &Path) -> Vec<(Vec<i16>, u32)> {
         .collect()
 }
 
-/// How often a session is recorded until one recording holds everyone.
+/// The number of recordings that are tried until one contains all members.
 const ATTEMPTS: usize = 20;

@@ -11,7 +11,7 @@ use crate::records::TempDir;
 use crate::room::{directory, events, make, session};
 use crate::site::{Site, answering, calls, declare, found, open_end, send};
 
-/// A room at 200 with both PINs, 1234 and 9876, and one at 201 with nothing to key.
+/// A room at 200 with both PINs, 1234 and 9876, and one at 201 without a PIN.
 struct Stage {
     site: Site,
     room: RoomId,
@@ -44,7 +44,7 @@ impl Stage {
         self.site.get(&format!("/conferences/svc-room-{}", self.room)).await
     }
 
-    /// The live room once `holds` of it.
+    /// The live room, once `holds` is true for it.
     async fn when(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         found(what, async || {
             let (status, room) = self.live().await;
@@ -53,25 +53,25 @@ impl Stage {
         .await
     }
 
-    /// A registered phone that can key digits.
+    /// A registered phone that can send digits.
     async fn phone(&self, number: &str) -> Arc<Phone> {
         let mut config = self.site.phone_config(number, answering());
         config.voice = Some(Voice::Silence);
         Arc::new(self.site.phone_of(config).await)
     }
 
-    /// A phone that dials the room with the PINs and is asked for one.
+    /// A phone that dials the room with the PINs and is prompted for one.
     async fn at_the_door(&self, number: &str) -> Arc<Phone> {
         let phone = self.phone(number).await;
         let caller = Arc::clone(&phone);
-        // What a phone says while it keys digits is its voice's.
+        // A phone with a voice, which can send digits, gets its audio from that.
         let plan = CallPlan { talk_time: None, ..CallPlan::to("200") };
         tokio::spawn(async move { caller.call(plan).await });
         calls(&phone, 0, 1).await;
         phone
     }
 
-    /// A phone that is in the room by its PIN.
+    /// A phone that has entered the room with its PIN.
     async fn inside(&self, number: &str, pin: &str) -> Arc<Phone> {
         let phone = self.at_the_door(number).await;
         phone.dial(&format!("{pin}#")).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_room_is_live_while_somebody_is_in_it() {
     );
     assert!(first["joined_at"].is_string() && first["talking"].is_boolean());
 
-    // The three reads agree, by the call and by its leg.
+    // The room, the lookup by call and the lookup by leg agree.
     let call = first["call_uuid"].as_str().unwrap();
     let (_, live) = stage.site.get(&format!("/calls/{call}")).await;
     for uuid in [call, live["legs"][0]["uuid"].as_str().unwrap()] {
@@ -129,7 +129,7 @@ async fn a_room_is_live_while_somebody_is_in_it() {
         send(stage.site.http, "DELETE", &format!("/conference-rooms/{}", stage.room), &Value::Null).await;
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("conflict")));
 
-    // It stays live while members remain, and no longer.
+    // The room is live as long as it has members.
     ada.hang_up().await.unwrap();
     let room = stage.when("one member", |room| numbers(room) == ["1002"]).await;
     assert!(room["revision"].as_u64() > list["items"][0]["revision"].as_u64());
@@ -159,7 +159,7 @@ async fn every_control_does_what_it_says_and_is_told() {
     let room = stage.live().await.1;
     assert!(numbers(&room).iter().all(|number| !muted(&room, number)), "{room}");
 
-    // Locked: a participant is refused, a moderator comes in.
+    // Locked: a participant is refused, a moderator is admitted.
     for _ in 0..2 {
         assert_eq!(stage.control("lock").await, (204, Value::Null));
         assert_eq!(stage.live().await.1["locked"], true);
@@ -194,7 +194,7 @@ async fn every_control_does_what_it_says_and_is_told() {
     told(&stage).await;
 }
 
-/// What the events of the controls say.
+/// Checks the events of the controls.
 async fn told(stage: &Stage) {
     let events = events(&stage.site.engine().store, EventKind::ConferenceUpdated).await;
     let room = format!("svc-room-{}", stage.room);
@@ -244,7 +244,7 @@ async fn somebody_is_dialled_in_and_seated_without_a_pin() {
     assert_eq!(member(&room, "1001").unwrap()["call_uuid"], call_uuid);
     calls(&ada, 0, 1).await;
 
-    // While it is locked moderators alone are dialled; one phone rings until its person has had enough of it.
+    // While the room is locked only moderators are dialled; one phone rings until the room ends.
     assert_eq!(stage.control("lock").await.0, 204);
     let _bob = stage.phone("1002").await;
     let locked = (409, "the room is locked: unlock it, or dial a moderator".to_owned());
@@ -293,8 +293,8 @@ async fn what_is_set_over_http_holds_within_two_seconds() {
         let line = extensions.iter().find(|line| line.number == number);
         line.unwrap().id.to_string()
     };
-    // 1002 is rung when the room opens, and 1001 needs no PIN from now on: who is seated without one meets a node that has read
-    // both changes.
+    // 1002 is rung when the room opens, and 1001 needs no PIN from now on: a caller that enters without a PIN shows
+    // that the node has read both changes.
     let room = format!("/conference-rooms/{}", stage.room);
     let members = json!({"items": [{"extension_id": id("1002")}]});
     assert_eq!(send(stage.site.http, "PUT", &format!("{room}/members"), &members).await.0, 200);

@@ -1,4 +1,4 @@
-//! What rooms report when something fails: a recording that cannot be written, a party that does not join.
+//! The reports of rooms on failures: a recording that cannot be written, a party that does not join.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ async fn event(site: &Site, kind: EventKind) -> Value {
     .await
 }
 
-/// A site whose directory of recordings cannot be made, because a file is in its place.
+/// A site whose directory of recordings cannot be created, because a file is in its place.
 async fn unwritable(record: bool) -> (Site, String) {
     let dir = TempDir::new();
     declare(dir.path(), &directory(1006)).await;
@@ -52,7 +52,7 @@ async fn a_recording_that_cannot_be_written_is_refused_with_the_cause() {
     assert!(said.contains("the room is not recorded: the recording cannot be written"), "{said}");
     assert_eq!(live(&site, &room).await["recording"], json!(false));
     assert_eq!(post_empty(site.http, &path, "{\"on\":false}").await.0, 204, "it is not recorded");
-    // The disk is repaired: nothing has to be started again.
+    // The disk is repaired: no restart is needed.
     std::fs::remove_file(site.dir.path().join("recordings")).unwrap();
     let (status, said) = post_empty(site.http, &path, "{\"on\":true}").await;
     assert_eq!(status, 204, "{said}");
@@ -62,7 +62,7 @@ async fn a_recording_that_cannot_be_written_is_refused_with_the_cause() {
     site.idle().await;
 }
 
-/// A room that is recorded from its start on has no request to refuse.
+/// A room that is recorded from its start has no request to refuse.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recording_that_fails_by_itself_is_an_event_with_the_cause() {
     let (site, room) = unwritable(true).await;

@@ -1,4 +1,4 @@
-//! What a room with real phones in it leaves behind: its session, its events, its notes.
+//! The history of a room with real phones: its session, its events, its notes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ async fn join(site: &Site, number: &str) -> (Arc<Phone>, JoinHandle<()>) {
     (phone, call)
 }
 
-/// What a phone was shown of a room, by event and the members that it names.
+/// The notes of a room that a phone showed, by event and the members that it names.
 fn shown(phone: &Phone) -> Vec<String> {
     phone
         .notes()
@@ -115,7 +115,7 @@ async fn a_room_leaves_its_people_its_events_and_its_notes() {
     site.stop(Duration::ZERO).await;
 }
 
-/// A clean stop ends what is live, with its people.
+/// A clean stop ends a live session, with its members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_ends_with_its_engine() {
     let (site, room) = site().await;
@@ -131,7 +131,7 @@ async fn a_room_ends_with_its_engine() {
     site.stop(Duration::ZERO).await;
 }
 
-/// Fifty come in the same instant: whoever was there hears of everybody who comes, one INFO at a time, and none is lost.
+/// Fifty join at the same instant: every member is notified of every later one, one INFO at a time, and none is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_who_join_at_once_hear_of_each_other() {
     let dir = TempDir::new();
@@ -151,7 +151,7 @@ async fn fifty_who_join_at_once_hear_of_each_other() {
     let everybody = session(site.http, room, |session| session["peak_members"] == CROWD).await;
     assert_eq!(everybody["members"].as_array().unwrap().len(), CROWD as usize);
     let joined = began.elapsed();
-    // Each pair once, and each roster.
+    // One note per pair, and a roster per member.
     let infos = u64::from(CROWD * (CROWD - 1) / 2 + CROWD);
     let shown = || phones.iter().map(|phone| *phone.notes_count().borrow()).sum::<u64>();
     until("every note on its phone", || shown() >= infos).await;
@@ -162,7 +162,7 @@ async fn fifty_who_join_at_once_hear_of_each_other() {
         let notes = page["items"].as_array().unwrap().iter();
         let receipts: Vec<Value> =
             notes.flat_map(|note| note["recipients"].as_array().unwrap()).cloned().collect();
-        // A note is sent as soon as one phone has answered.
+        // A note has the status `sent` as soon as one phone has responded.
         receipts.iter().all(|receipt| receipt["status"] == "sent").then_some(receipts)
     })
     .await;

@@ -1,5 +1,5 @@
-//! Phones that join, leave, press keys and are controlled at random over real sockets: what the live room says, what the
-//! events say and what the phones were shown is one story, with nothing lost and nothing twice.
+//! Phones that join, leave, press keys and are controlled at random over real sockets. The state of the live room, the
+//! events and the notes on the phones agree, and nothing is lost or duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::records::TempDir;
 use crate::room::{directory, events, make, session};
 use crate::site::{Site, answering, declare, found, open_end, post, until};
 
-/// Phones, and which of them is in the room or on the way there.
+/// The phones of the room; any of them may be in it or joining.
 struct Crowd {
     site: Site,
     room: RoomId,
     phones: Vec<Arc<Phone>>,
     rng: StdRng,
-    /// Controls that were carried out, by what they do.
+    /// Successful controls, by kind.
     done: BTreeMap<&'static str, usize>,
 }
 
@@ -45,7 +45,7 @@ impl Crowd {
         format!("/conferences/svc-room-{}", self.room)
     }
 
-    /// The room as it is read; `None` when nobody is in it.
+    /// The live room; `None` when it has no members.
     async fn live(&self) -> Option<Value> {
         match self.site.get(&self.path()).await {
             (200, live) => Some(live),
@@ -54,7 +54,7 @@ impl Crowd {
         }
     }
 
-    /// One thing that happens to the room; it need not be over when this returns.
+    /// One random action on the room; it need not be complete when this returns.
     async fn step(&mut self) {
         let phone = Arc::clone(&self.phones[self.rng.random_range(0..PHONES)]);
         let is_up = phone.calls().borrow().up > 0;
@@ -71,7 +71,7 @@ impl Crowd {
                     let mut pressed =
                         Parcel::new(Channel::Info, format!("Signal={signal}\r\nDuration=160\r\n"));
                     pressed.content_type = "application/dtmf-relay".to_owned();
-                    // It may have left meanwhile.
+                    // It may have left in the meantime.
                     let _ = phone.send(pressed).await;
                 }
             }
@@ -87,7 +87,7 @@ impl Crowd {
         }
     }
 
-    /// Lets those who are in the room hear something more: their audio is the pace of the test.
+    /// Waits until the members have received more audio: their audio is the pace of the test.
     async fn hear_on(&self) {
         let heard = || self.phones.iter().map(|phone| phone.heard()).sum::<u64>();
         let is_quiet = || self.phones.iter().all(|phone| phone.calls().borrow().up == 0);
@@ -106,7 +106,7 @@ impl Crowd {
         };
         let path = format!("{}/members/{member}/{what}", self.path());
         let (status, answer) = post(self.site.http, &path, "", "").await;
-        // Who was there a moment ago may have left.
+        // A member from the last read may have left.
         assert!([200, 204, 404].contains(&status), "{path}: {status} {answer}");
         *self.done.entry(what).or_default() += usize::from(status != 404);
     }
@@ -117,8 +117,8 @@ impl Crowd {
         *self.done.entry(what).or_default() += usize::from(status != 404);
     }
 
-    /// Waits until the phones, the room and the events tell the same of who is in it, who is muted, and whether it is
-    /// locked and recorded. Events come a moment after what they tell.
+    /// Waits until the phones, the room and the events agree on who is in it, who is muted, and whether it is
+    /// locked and recorded. Events arrive a moment after the change.
     async fn compare(&self) {
         found("phones, room and events to agree", async || {
             let up: BTreeSet<String> = (FIRST..)
@@ -154,23 +154,23 @@ impl Crowd {
     }
 }
 
-/// What the events of a session say that is.
+/// The state of the room as derived from the events of a session.
 #[derive(Default)]
 struct Story {
     members: BTreeSet<u64>,
     muted: BTreeSet<u64>,
-    /// Whose own start was told, and who talks by the list of the last event.
+    /// Members whose own start event arrived, and the list of talkers in the last event.
     talking: (BTreeSet<u64>, Vec<Value>),
     locked: bool,
     recording: bool,
     is_over: bool,
-    /// Who came in, by their member ids, and who was there then.
+    /// Each member that joined, by member id, with the members that were there then.
     joins: BTreeMap<u64, BTreeSet<u64>>,
     leaves: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 impl Story {
-    /// The story up to a revision; nothing in it may happen twice.
+    /// The state up to a revision; no event may occur twice.
     fn of(events: &[Value], until: u64) -> Story {
         let mut story = Story::default();
         for (place, event) in events.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Story {
                 let is_told =
                     if action == "start-talking" { told.insert(member) } else { told.remove(&member) };
                 let all = event["talking"].as_array().unwrap().clone();
-                // Who began while others were told of is in the list before their own turn comes.
+                // A member that starts while another one's event is sent is in the list before its own event arrives.
                 is_told | (std::mem::replace(shown, all.clone()) != all)
             }
             "locked" | "unlocked" => std::mem::replace(&mut self.locked, action == "locked") != self.locked,
@@ -279,7 +279,7 @@ async fn a_crowd_that_comes_and_goes_leaves_one_story() {
     let settled = found("the receipts", async || {
         let notes = notes(&crowd.site, crowd.room).await;
         let receipts = || notes.iter().flat_map(|note| note["recipients"].as_array().unwrap());
-        // Pages shift while notes are still being written: one may be seen twice, and another not at all.
+        // Pages shift while notes are still being written: a note may be read twice, and another not at all.
         let ids: BTreeSet<&str> = notes.iter().map(|note| note["id"].as_str().unwrap()).collect();
         let is_all = ids.len() == notes.len() && receipts().count() >= expected.len();
         (is_all && receipts().all(|receipt| receipt["status"] != "pending")).then(|| notes.clone())
@@ -295,7 +295,8 @@ async fn a_crowd_that_comes_and_goes_leaves_one_story() {
     crowd.site.stop(Duration::ZERO).await;
 }
 
-/// Everybody hears of who comes and goes, and who comes is told who is there: session, event, member, recipient.
+/// The notes due: every member is notified of joins and leaves, and a new member gets a roster: session, event, member,
+/// recipient.
 fn expected_notes(session: &Value, story: &Story) -> BTreeSet<(String, String, u64, u64)> {
     let session = session.as_str().unwrap();
     let note = |event: &str, member: u64, to: u64| (session.to_owned(), event.to_owned(), member, to);
@@ -313,8 +314,8 @@ fn expected_notes(session: &Value, story: &Story) -> BTreeSet<(String, String, u
 async fn compare_notes(crowd: &Crowd, kept: &[Value], expected: BTreeSet<(String, String, u64, u64)>) {
     let sent = sent_into(&crowd.site.engine().store).await;
     let mut found = BTreeSet::new();
-    // By note and number, how often: a phone whose second call is put up before its first one is seated twice, and
-    // each of its two members is sent the note.
+    // By note and number, how often: a phone whose second call is up before its first one has ended is a member
+    // twice, and each of its two members is sent the note.
     let mut addressed: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut taken = addressed.clone();
     for note in kept {
@@ -338,25 +339,25 @@ async fn compare_notes(crowd: &Crowd, kept: &[Value], expected: BTreeSet<(String
     for (key, times) in &shown {
         assert!(*times <= addressed[key], "{key:?} was shown {times} times, for {} members", addressed[key]);
     }
-    // A phone that hung up may have shown what it answered to the hang-up.
+    // A phone that hung up may have shown a note and answered it with an error.
     for (key, times) in &taken {
         let seen = shown.get(key).copied().unwrap_or(0);
         assert!(*times <= seen, "{key:?} was taken {times} times and shown {seen} times");
     }
     let all: usize = shown.values().sum();
-    // The others were for those who had left before: how many they are is a matter of how fast this machine is.
+    // The others were for members that had left before; their number depends on the speed of this machine.
     assert!(all * 2 >= found.len(), "{all} of {} were shown", found.len());
     eprintln!("{} notes to one who was there twice", addressed.values().filter(|times| **times > 1).count());
 }
 
-/// The session of every note that a room sent, by the note.
+/// The session of every note that a room sent, by the note's id.
 async fn sent_into(store: &Store) -> BTreeMap<String, String> {
     let sent = events(store, EventKind::CallInfoSent).await;
     let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
     sent.iter().map(|event| (text(event, "id"), text(event, "session_id"))).collect()
 }
 
-/// How many things happen between two comparisons.
+/// The number of actions between two comparisons.
 const COMPARED_EVERY: usize = 25;
 const FIRST: u32 = 1001;
 const PHONES: usize = 20;

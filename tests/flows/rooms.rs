@@ -1,4 +1,4 @@
-//! Rooms by real phones: every way in, every key, every control, and whoever is rung.
+//! Rooms with real phones: every way to join, every key, every control, and members that the room calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::room::directory;
 use crate::site::{Site, calls, found, phone_config, post, until, within};
 
-/// Rooms of every kind, two numbers that lead to them, and whoever calls from loopback without being one of us.
+/// Rooms of every kind, two numbers that lead to them, and a trunk for other callers from loopback.
 const ROOMS: &str = r#"
 [[organisations.numbers]]
 number = "+442071230000"
@@ -59,12 +59,12 @@ async fn site() -> Site {
     Site::with(&declared(None)).await
 }
 
-/// A phone with keys.
+/// A phone that can send digits.
 fn keyed(config: PhoneConfig) -> PhoneConfig {
     PhoneConfig { voice: Some(Voice::Silence), ..config }
 }
 
-/// Somebody in a call.
+/// A phone in a call.
 struct Caller {
     phone: Arc<Phone>,
     call: JoinHandle<CallOutcome>,
@@ -80,12 +80,12 @@ impl Caller {
         Caller { phone, call }
     }
 
-    /// By events in the media (RFC 4733).
+    /// Sends keys by events in the media (RFC 4733).
     async fn keys(&self, digits: &str) {
         self.phone.dial(digits).await.unwrap();
     }
 
-    /// By INFO.
+    /// Sends keys by INFO.
     async fn informs(&self, digits: &str) {
         for digit in digits.chars() {
             let mut parcel = Parcel::new(Channel::Info, format!("Signal={digit}\r\nDuration=160\r\n"));
@@ -94,7 +94,7 @@ impl Caller {
         }
     }
 
-    /// Waits to be hung up.
+    /// Waits until the switch hangs up.
     async fn hung_up(self) {
         let outcome = within("to be hung up", self.call).await.unwrap();
         assert_eq!((outcome.status, outcome.ended_by_peer), (200, true));
@@ -112,7 +112,7 @@ async fn extension(site: &Site, number: &str, dialled: &str) -> Caller {
     Caller::dials(phone, dialled).await
 }
 
-/// Somebody outside who dials.
+/// An external caller that dials.
 async fn outsider(site: &Site, number: &str, dialled: &str) -> Caller {
     let mut config = keyed(phone_config(site.sip, number, Answering::Ring));
     config.domain = "carrier.example".into();
@@ -127,7 +127,7 @@ async fn path(site: &Site, number: &str) -> String {
     format!("/conferences/svc-room-{}", room.id)
 }
 
-/// Who is in a room, as `number role` in the order in which they came, each with `muted` when they are; nothing when
+/// The members of a room, as `number role` in the order in which they joined, with `muted` where it applies; empty when
 /// the room is not live.
 fn people(room: &Value) -> Vec<String> {
     let members = room["members"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -140,7 +140,7 @@ fn people(room: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A room once these are in it; nothing once nobody is.
+/// The room, once its members are these; null when the list is empty and the room is not live.
 async fn holds(site: &Site, number: &str, expected: &[&str]) -> Value {
     let path = path(site, number).await;
     found(&format!("{expected:?} in room {number}"), async || {
@@ -168,7 +168,7 @@ async fn pins_are_keyed_and_every_key_of_the_table_works() {
 
     ada.keys("*1").await;
     holds(&site, "300", &["1001 participant muted", "1002 moderator"]).await;
-    // What is for moderators is not for her; the last of these keys shows that the others came.
+    // Keys for moderators have no effect from a participant; the last of these keys shows that the others arrived.
     ada.keys("*5*7*0*2").await;
     let room = holds(&site, "300", &["1001 participant", "1002 moderator"]).await;
     assert_eq!((&room["locked"], &room["all_muted"]), (&json!(false), &json!(false)));
@@ -182,7 +182,7 @@ async fn pins_are_keyed_and_every_key_of_the_table_works() {
     bob.informs("*5").await;
     let live = path(&site, "300").await;
     found("a lock", async || site.get(&live).await.1["locked"].as_bool().filter(|locked| *locked)).await;
-    // A participant is refused while the room is locked, an exempt one as well; a moderator is not.
+    // A participant is refused while the room is locked, even an exempt one; a moderator is admitted.
     let late = extension(&site, "1003", "300").await;
     late.keys("1234#").await;
     late.hung_up().await;
@@ -224,10 +224,10 @@ async fn three_wrong_pins_and_nobody_was_there() {
 async fn the_world_comes_in_and_exempt_extensions_need_no_pin() {
     let site = site().await;
     let cat = outsider(&site, "+447700900001", "+442071230001").await;
-    // It ends by a pause.
+    // The digits end by a pause.
     cat.keys("1234").await;
     holds(&site, "300", &["+447700900001 participant"]).await;
-    // Asked for the room first.
+    // First prompted for the number of the room.
     let dan = outsider(&site, "+447700900002", "+442071230002").await;
     dan.keys("999#").await;
     dan.keys("300#9876#").await;
@@ -242,7 +242,7 @@ async fn the_world_comes_in_and_exempt_extensions_need_no_pin() {
     let mut seen = people(&room);
     seen[2..].sort_unstable();
     assert_eq!(seen, all);
-    // A caller of the world is not exempt, whatever number it shows.
+    // An external caller is not exempt, whatever number it shows.
     let eve = outsider(&site, "1005", "+442071230001").await;
     eve.keys("#").await;
     for caller in [cat, dan, ada, bob] {
@@ -295,7 +295,7 @@ async fn every_control_reaches_the_phones() {
     };
     assert_eq!(control(&site, "200", &format!("members/{first}/mute"), "").await, (204, Value::Null));
     assert!(muted(first).await && !muted(second).await);
-    // Whoever is muted may unmute themselves.
+    // A muted member may unmute itself.
     ada.keys("*2").await;
     found("to be heard", async || (!muted(first).await).then_some(())).await;
     assert_eq!(control(&site, "200", "mute-all", "").await, (200, json!({"all_muted": true})));
@@ -338,7 +338,7 @@ async fn default_members_are_rung_when_the_room_opens_and_again_when_they_are_th
     };
     let expected = ["1002 joined ", "1003 declined declined", "1004 waiting unregistered"];
     found("invites", async || (invites().await == expected).then_some(())).await;
-    // As soon as a phone is there it rings.
+    // A phone is rung as soon as it registers.
     let _dee = site.phone_of(keyed(site.phone_config("1004", at_once))).await;
     holds(&site, "600", &["1001 participant", "1002 participant", "1004 participant"]).await;
     assert_eq!(control(&site, "600", "end", "").await.0, 204);
@@ -346,7 +346,7 @@ async fn default_members_are_rung_when_the_room_opens_and_again_when_they_are_th
     site.idle().await;
 }
 
-/// A member whose other phone is gone waits because it is busy, long before timer B (32 seconds) of that phone.
+/// A member with one busy phone and one unreachable one counts as busy, long before timer B (32 seconds) of the latter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_that_does_not_answer_does_not_delay_a_busy_member() {
     let site = site().await;

@@ -41,7 +41,7 @@ impl Certified {
         CertificateFiles { certificate, key, domains: Vec::new() }
     }
 
-    /// What a client needs that trusts the authority.
+    /// A client configuration that trusts the authority.
     fn client(&self) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.authority.pem().as_bytes()).unwrap()).unwrap();
@@ -58,7 +58,7 @@ impl Certified {
         TrunkFiles { host: host.to_owned(), authorities, shown: None, accept_certificate: false }
     }
 
-    /// Lets a site listen over every transport.
+    /// Makes a site listen on every transport.
     fn listen(&self, config: &mut Config) {
         let listener = |transport| Listener { transport, address: ([127, 0, 0, 1], 0).into() };
         config.sip.listen.extend([Transport::Tls, Transport::Ws, Transport::Wss].map(listener));
@@ -98,7 +98,7 @@ async fn a_phone_on_each_secure_transport_calls_and_is_called() {
             let outcome = within("the call", caller.call(talking(dialled, 2_000))).await.unwrap();
             assert_eq!(outcome.status, 200, "{protocol} to {dialled}");
         }
-        // The end of the last call may still be on its way to the callee.
+        // The end of the last call may still be in flight to the callee.
         calls(&secure, 0, 0).await;
         let (outcome, ()) = tokio::join!(within("the call", datagram.call(open_end(number))), async {
             established(&datagram, &secure).await;
@@ -120,7 +120,7 @@ async fn a_phone_on_each_secure_transport_calls_and_is_called() {
     }
 }
 
-/// A `sips:` request comes over TLS or not at all, and goes on over secure transports alone (RFC 3261 §26.2.2).
+/// A `sips:` request must arrive over TLS, and is forwarded only over secure transports (RFC 3261 §26.2.2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sips_request_stays_on_secure_transports() {
     let certified = Certified::new();
@@ -164,7 +164,7 @@ fn trunk(name: &str, address: &str) -> String {
     format!("[[trunks]]\nname = \"{name}\"\naddress = \"{address}\"\n")
 }
 
-/// Calls between two sites over TLS: each knows the other by its certificate alone.
+/// Calls between two sites over TLS: each identifies the other only by its certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_is_called_over_tls_and_known_by_its_certificate() {
     let certified = Certified::new();
@@ -190,7 +190,7 @@ async fn a_trunk_is_called_over_tls_and_known_by_its_certificate() {
         .await;
         let caller = site.phone("1001", answering()).await;
         let outcome = within("the call", caller.call(talking("+447700900123", 2_000))).await.unwrap();
-        // An unknown sender is challenged, and has no credentials: to the caller the trunk failed.
+        // An unknown sender is challenged, and has no credentials: for the caller the trunk has failed.
         assert_eq!(outcome.status == 200, status == 200, "{}", outcome.status);
         let record = site.record().await;
         assert_eq!(record["direction"], json!("outbound"));
@@ -203,7 +203,7 @@ async fn a_trunk_is_called_over_tls_and_known_by_its_certificate() {
     }
 }
 
-/// A trunk whose certificate is for another name, or expired, gets no call; the next trunk has it.
+/// A trunk whose certificate is for another name, or expired, gets no call; the next trunk is tried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_with_a_wrong_certificate_is_passed_over() {
     let certified = Certified::new();
@@ -248,7 +248,7 @@ async fn metrics(site: &Site) -> String {
     text
 }
 
-/// Both listeners show the certificate that was read last; connections that are up stay.
+/// Both listeners present the certificate that was read last; existing connections stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_changes_the_certificate_of_the_next_connection() {
     let certified = Certified::new();

@@ -1,4 +1,4 @@
-//! Session timers (RFC 4028) on real sockets: which party refreshes, and how a call ends whose refresher is dead.
+//! Session timers (RFC 4028) on real sockets: which party refreshes, and the end of a call whose refresher is gone.
 //!
 //! The shortest interval of the standard is 90 seconds, so this takes a minute and a half; all its calls run at the
 //! same time.
@@ -17,7 +17,7 @@ const TIMER: &str = "Supported: timer";
 async fn site() -> Site {
     Site::configured(&directory(), |config| {
         config.sip.session_expires = Some(Duration::from_secs(90));
-        // Nothing is said in these calls, which would end them after a minute too.
+        // These calls have no audio, so the media timeout would end them after a minute.
         config.media.timeout = None;
     })
     .await
@@ -27,12 +27,12 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.header(name).unwrap_or_else(|| panic!("no {name}: {}", text(&response.to_bytes())))
 }
 
-/// What the callee's responses say about the timer.
+/// The timer headers of the callee's responses.
 fn settled(refresher: &str) -> Vec<(&'static str, String)> {
     vec![("Session-Expires", format!("90;refresher={refresher}")), ("Require", "timer".to_owned())]
 }
 
-/// Waits for something that is due so many seconds after `since`, and not before.
+/// Waits for an event that is due this many seconds after `since`, and not before.
 async fn due<T>(what: &str, since: Instant, seconds: u64, future: impl Future<Output = T>) -> T {
     // A slow machine may need half a minute more.
     let found = tokio::time::timeout(Duration::from_secs(seconds + 30), future).await;
@@ -48,7 +48,7 @@ async fn cause(site: &Site) -> String {
     site.record().await["hangup_cause"].as_str().unwrap_or_default().to_owned()
 }
 
-/// We refresh the callee by UPDATE, and the call goes on.
+/// The switch refreshes the callee by UPDATE, and the call continues.
 async fn we_refresh_by_update() {
     let site = site().await;
     let mut headers = settled("uac");
@@ -67,7 +67,7 @@ async fn we_refresh_by_update() {
     let second = async {
         loop {
             let next = call.callee.request_some_time(&Method::Update).await;
-            // The first one may have been sent again.
+            // The first one may have been retransmitted.
             if next.header("CSeq") != update.header("CSeq") {
                 return next;
             }
@@ -79,7 +79,7 @@ async fn we_refresh_by_update() {
     assert_eq!(cause(&site).await, "NORMAL_CLEARING");
 }
 
-/// The callee is to refresh, and is gone: both parties get a BYE.
+/// The callee must refresh, and is gone: both parties get a BYE.
 async fn the_callee_dies() {
     let site = site().await;
     let begun = Instant::now();
@@ -90,7 +90,7 @@ async fn the_callee_dies() {
     assert_eq!(cause(&site).await, "RECOVERY_ON_TIMER_EXPIRE");
 }
 
-/// The caller is to refresh, does so once, and is gone.
+/// The caller must refresh, does so once, and is gone.
 async fn the_caller_refreshes_and_dies() {
     let site = site().await;
     let headers = [TIMER.to_owned(), "Session-Expires: 90;refresher=uac".to_owned()];
@@ -112,7 +112,7 @@ async fn the_caller_refreshes_and_dies() {
     assert_eq!(cause(&site).await, "RECOVERY_ON_TIMER_EXPIRE");
 }
 
-/// We are to refresh a caller without UPDATE, by a re-INVITE that it does not answer.
+/// The switch must refresh a caller without UPDATE, by a re-INVITE that the caller does not answer.
 async fn the_refreshed_caller_is_dead() {
     let site = site().await;
     let headers = [TIMER.to_owned(), "Session-Expires: 90;refresher=uas".to_owned()];
@@ -128,7 +128,7 @@ async fn the_refreshed_caller_is_dead() {
     site.record().await;
 }
 
-/// The first INVITE with an interval that is too short.
+/// The first INVITE, with an interval that is too short.
 async fn a_short_interval_is_refused() {
     let site = site().await;
     let mut caller = Wire::open(site.sip).await;

@@ -1,4 +1,4 @@
-//! Requests by hand: what is answered without a call, and what a call's INVITE may run into.
+//! Manual requests: responses outside of calls, and the errors that the INVITE of a call may cause.
 
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
@@ -41,7 +41,7 @@ async fn requests_outside_of_calls_have_their_answers() {
     }
     let ask = wire.ask("MESSAGE", "1001", &home);
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 404);
-    // Nobody has sent a note that this could acknowledge.
+    // There is no note that this could acknowledge.
     let tap = r#"{"ack":true,"id":"0190a000-0000-7000-8000-000000000001"}"#;
     let ask = wire.ask("MESSAGE", "1001", "sip:events@acme.test").body("application/json", tap);
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 403);
@@ -58,10 +58,10 @@ async fn an_unauthenticated_invite_is_challenged_and_leaves_no_record() {
         assert_eq!(answer.status().as_u16(), 401, "{number}");
         assert!(answer.header("WWW-Authenticate").is_some_and(|value| value.contains("realm=\"acme.test\"")));
     }
-    // Claims of identity prove nothing.
+    // Asserted identities from a phone are not trusted.
     let ask = wire.invite("1001", "1002").header(format!("P-Asserted-Identity: <sip:1001@{DOMAIN}>"));
     assert_eq!(wire.exchange(&ask).await.status().as_u16(), 401);
-    // Who proves itself calls, and that is the one record.
+    // An authenticated caller places the call, which leaves the only record.
     let ask = wire.invite("1001", "1002");
     assert_eq!(wire.authorized(&ask, "1001", PASSWORD).await.status().as_u16(), 486);
     assert_eq!(site.record().await["hangup_cause"], "USER_BUSY");
@@ -77,7 +77,7 @@ async fn an_invite_that_comes_twice_rings_once_and_by_two_ways_is_merged() {
     wire.send(&invite).await;
     wire.send(&invite).await;
     calls(&callee, 1, 0).await;
-    // The same request by another way (RFC 3261 §8.2.2.2).
+    // The same request on another path (RFC 3261 §8.2.2.2).
     let merged = Ask { branch: format!("{}m", invite.branch), ..invite.clone() };
     assert_eq!(wire.exchange(&merged).await.status().as_u16(), 482);
     assert_eq!(callee.calls().borrow().ringing, 1);
@@ -111,7 +111,7 @@ async fn a_body_that_is_no_offer_is_refused() {
     site.idle().await;
 }
 
-/// A caller that is switched off in the middle of a call is found out by nobody's BYE; the callee's BYE ends it.
+/// A caller that is switched off during a call sends no BYE; the callee's BYE ends the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_vanishes_leaves_a_call_that_the_callee_can_end() {
     let site = Site::start().await;
@@ -129,7 +129,7 @@ async fn a_caller_that_vanishes_leaves_a_call_that_the_callee_can_end() {
     until("no call is left", || site.engine().live_calls() == 0).await;
 }
 
-/// RFC 3261 §13.2.1: without an offer in the INVITE, ours stands in the 200 and its answer in the ACK.
+/// RFC 3261 §13.2.1: without an offer in the INVITE, the 200 has the switch's offer and the ACK has the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_without_an_offer_is_made_one() {
     let site = Site::start().await;
@@ -142,7 +142,7 @@ async fn a_caller_without_an_offer_is_made_one() {
     let accepted = wire.exchange(&invite).await;
     assert_eq!(accepted.status().as_u16(), 200);
     let offer = String::from_utf8(accepted.body().to_vec()).unwrap();
-    // One audio codec: the one that the callee took already.
+    // One audio codec: the one that the callee has accepted.
     assert!(offer.contains("m=audio ") && offer.contains(" RTP/AVP 8 "), "{offer}");
 
     let contact = accepted.header("Contact").unwrap();
@@ -162,7 +162,7 @@ async fn a_caller_without_an_offer_is_made_one() {
          m=audio {port} RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\n"
     );
     wire.send(&within_dialog("ACK", invite.cseq).body("application/sdp", &answer)).await;
-    // The callee talks to where the answer says.
+    // The callee's audio arrives at the address in the answer.
     let mut buffer = [0; 2_048];
     within("RTP", async {
         for _ in 0..20 {
@@ -170,7 +170,7 @@ async fn a_caller_without_an_offer_is_made_one() {
         }
     })
     .await;
-    // Whatever an INFO says, the call goes on.
+    // The call continues after any INFO.
     assert_eq!(wire.exchange(&within_dialog("INFO", invite.cseq + 1)).await.status().as_u16(), 200);
     let digits = within_dialog("INFO", invite.cseq + 2).body("application/dtmf-relay", "Signal=1\r\n");
     assert_eq!(wire.exchange(&digits).await.status().as_u16(), 200);
@@ -183,6 +183,6 @@ async fn a_caller_without_an_offer_is_made_one() {
         [&record["hangup_cause"], &record["codec_a"], &record["codec_b"]],
         [&json!("NORMAL_CLEARING"), &json!("PCMA"), &json!("PCMA")]
     );
-    // The dialog is over.
+    // The dialog has ended.
     assert_eq!(wire.exchange(&within_dialog("BYE", invite.cseq + 5)).await.status().as_u16(), 481);
 }

@@ -1,4 +1,4 @@
-//! SRTP through a whole engine: with and without it on the other side, new keys, wrong keys, and what a rule refuses.
+//! SRTP through a complete engine: with and without it on the other leg, new keys, wrong keys, and refusals by rule.
 
 use serde_json::{Value, json};
 use sidetone_phone::{CallOutcome, Phone, PhoneConfig};
@@ -7,7 +7,7 @@ use sidetone_sip::sdp::{Direction, SrtpRule};
 use crate::answered::assert_whole;
 use crate::site::{Site, answering, calls, directory, established, open_end, talking, until, within};
 
-/// An engine whose extensions 1001 and 1003 have SRTP if their phones do, and whose 1004 always has it.
+/// An engine whose extensions 1001 and 1003 have optional SRTP, and whose 1004 requires it.
 async fn site() -> Site {
     let mut text = directory();
     for (number, rule) in [("1001", "optional"), ("1003", "optional"), ("1004", "required")] {
@@ -17,19 +17,19 @@ async fn site() -> Site {
     Site::with(&text).await
 }
 
-/// A phone that has nothing but SRTP, unless the rule says otherwise.
+/// A phone with this SRTP rule.
 async fn phone(site: &Site, number: &str, srtp: SrtpRule) -> Phone {
     let config = site.phone_config(number, answering());
     site.phone_of(PhoneConfig { srtp, ..config }).await
 }
 
-/// More RTP reaches `phone`; what is not authentic does not count.
+/// Waits for more RTP at `phone`; packets that fail authentication do not count.
 async fn hears_more(phone: &Phone, packets: u64) {
     let before = phone.heard();
     until("more RTP", || phone.heard() >= before + packets).await;
 }
 
-/// Plays `script` while a call is up, then the caller hangs up.
+/// Runs `script` while a call is up, then the caller hangs up.
 async fn during_a_call<F>(caller: &Phone, callee: &Phone, dialled: &str, script: F) -> CallOutcome
 where
     F: Future<Output = ()>,
@@ -48,7 +48,7 @@ where
     outcome.unwrap()
 }
 
-/// The sentences about the caller's and the callee's audio of a kept call.
+/// The sentences on the caller's and the callee's audio of a stored call.
 async fn legs(site: &Site, record: &Value) -> Vec<Value> {
     let uuid = record["call_uuid"].as_str().unwrap();
     let (status, quality) = site.get(&format!("/cdrs/{uuid}/quality")).await;
@@ -97,7 +97,7 @@ async fn new_keys_and_holds_cost_no_audio() {
     let (one, other) =
         (phone(&site, "1001", SrtpRule::Required).await, phone(&site, "1003", SrtpRule::Required).await);
     let outcome = during_a_call(&one, &other, "1003", async {
-        // A phone that moves its media changes its key too; a hold keeps it.
+        // A phone that moves its media changes its key too; a hold keeps the key.
         for mover in [&one, &other, &one] {
             mover.move_media().await.unwrap();
             hears_more(&one, 40).await;
@@ -136,17 +136,17 @@ async fn where_srtp_is_required_plain_rtp_is_refused() {
     let site = site().await;
     let plain = phone(&site, "1004", SrtpRule::Off).await;
     let secure = phone(&site, "1001", SrtpRule::Optional).await;
-    // As a caller: its offer is refused before anything rings.
+    // As a caller: its offer is refused before any phone rings.
     let outcome = within("the call", plain.call(talking("1001", 1_000))).await.unwrap();
     assert_eq!(outcome.status, 488);
     let record = site.record().await;
     assert_eq!(record["hangup_cause"], json!("INCOMPATIBLE_DESTINATION"), "{record:#}");
-    // As a callee: it refuses our offer.
+    // As a callee: it refuses the switch's offer.
     let outcome = within("the call", secure.call(talking("1004", 1_000))).await.unwrap();
     assert_eq!(outcome.status, 488);
     let record = &site.records(2).await[0];
     assert_eq!(record["hangup_cause"], json!("INCOMPATIBLE_DESTINATION"), "{record:#}");
-    // Without the setting, a phone that has nothing but SRTP is refused too.
+    // Without the setting, a phone that requires SRTP is refused too.
     let other = phone(&site, "1002", SrtpRule::Required).await;
     let outcome = within("the call", other.call(talking("1001", 1_000))).await.unwrap();
     assert_eq!(outcome.status, 488);

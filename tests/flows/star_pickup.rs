@@ -1,4 +1,4 @@
-//! Star codes by which phones park a party and take a waiting one, on real sockets.
+//! Star codes by which phones park a party and pick up a parked one, on real sockets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn place(phone: &Arc<Phone>, to: &'static str) -> JoinHandle<CallOutcome> {
     tokio::spawn(async move { phone.call(open_end(to)).await.unwrap() })
 }
 
-/// Waits until a phone has received a second of audio more.
+/// Waits until a phone has received another second of audio.
 async fn hears(phone: &Phone) {
     let before = phone.heard();
     until("a second of audio", || phone.heard() > before + 50).await;
@@ -33,7 +33,7 @@ async fn a_phone_parks_a_party_and_another_takes_it() {
         (page["total"] == 1).then_some(())
     })
     .await;
-    // The music comes from us.
+    // The switch plays the music.
     hears(&caller).await;
     let third = Arc::new(site.phone("1003", answering()).await);
     let empty = within("an empty slot", place(&third, "*6908")).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_phone_parks_a_party_and_another_takes_it() {
     site.idle().await;
 }
 
-/// 1001 calls 1002, whose phone rings; 1003 takes the call with the number, and then one without.
+/// 1001 calls 1002, whose phone rings; 1003 picks up that call with the number, and then one without.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_takes_a_call_that_rings_elsewhere() {
     for code in ["*81002", "*8"] {

@@ -1,4 +1,4 @@
-//! Media ports under a spray from an address that is no party's, before, while and after calls are answered.
+//! RTP from a foreign address to all media ports, before, during and after calls.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Spray {
                 for port in ports.clone() {
                     let datagram =
                         if port % 2 == 0 { rtp(round) } else { vec![0x80, 201, 0, 1, 0, 0, 2, 154] };
-                    // A port that is not open answers by ICMP, which fails the next sending.
+                    // A port that is not open responds by ICMP, which fails the next send.
                     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
                     sent += u64::from(socket.send_to(&datagram, to).is_ok());
                     while socket.recv_from(&mut buffer).is_ok() {
@@ -42,7 +42,7 @@ impl Spray {
                 round = round.wrapping_add(1);
                 std::thread::sleep(Duration::from_millis(50));
             }
-            // What was on its way has come by now.
+            // By now everything in flight has arrived.
             std::thread::sleep(Duration::from_millis(200));
             while socket.recv_from(&mut buffer).is_ok() {
                 received += 1;
@@ -74,10 +74,10 @@ fn foreign(quality: &Value, name: &str) -> u64 {
     legs.iter().map(|leg| leg["foreign"][name].as_u64().unwrap_or_default()).sum()
 }
 
-/// Catalogue M2: `count` calls, every second of them from a phone whose SDP names an address where it is not, while all
-/// media ports are sprayed. Answers what was sprayed, and what came back.
+/// Catalogue M2: `count` calls, every second of them from a phone whose SDP has a wrong address, while all media ports
+/// are sprayed. Returns the number of sprayed datagrams, and of those that came back.
 async fn calls_under_a_spray(count: usize) -> (u64, u64) {
-    // Below the ports of the other engines, and others than those of a test run beside this one.
+    // Below the ports of the other engines, and different from those of a test run beside this one.
     let first = 8_000 + u16::try_from(std::process::id() % 8).unwrap() * 480;
     let ports = first..=first + 479;
     let media_ports = ports.clone();

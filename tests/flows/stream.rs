@@ -1,4 +1,4 @@
-//! SIP over TCP: phones that register, call and send notes by one connection, and connections that abuse their place.
+//! SIP over TCP: phones that register, call and send notes over one connection, and abusive connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ async fn phone(site: &Site, number: &str, answering: Answering) -> Phone {
     site.phone_of(PhoneConfig { switch: tcp(site), carrier: Carrier::Tcp, ..config }).await
 }
 
-/// A connection by hand.
+/// A manual connection.
 struct Line {
     stream: TcpStream,
     parser: StreamParser,
@@ -102,7 +102,7 @@ async fn a_phone_on_tcp_calls_and_is_called() {
     }
 }
 
-/// Both phones on TCP, held and hung up by the callee: every request inside the dialog finds its connection.
+/// Both phones on TCP, held and hung up by the callee: every request inside the dialog uses its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_phones_on_tcp_hang_up_and_are_cancelled() {
     let site = Site::start().await;
@@ -121,7 +121,7 @@ async fn two_phones_on_tcp_hang_up_and_are_cancelled() {
     site.records(2).await;
 }
 
-/// Notes into a call and to a person, as large as they may be, and the taps that come back: all over connections.
+/// Notes of maximum size into a call and to a person, and their acknowledgements: all over connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn notes_to_phones_on_tcp_are_shown_and_acknowledged() {
     let site = Site::start().await;
@@ -149,7 +149,7 @@ async fn notes_to_phones_on_tcp_are_shown_and_acknowledged() {
     assert_eq!(site.record().await["hangup_cause"], "NORMAL_CLEARING");
 }
 
-/// A phone that registers by datagrams and asks to be called over TCP is connected to.
+/// The switch opens a connection to a phone that registers over UDP with a TCP Contact.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_contact_that_asks_for_tcp_is_connected_to() {
     let site = Site::start().await;
@@ -174,7 +174,7 @@ async fn a_contact_that_asks_for_tcp_is_connected_to() {
     record(&site, &list, sent["id"].as_str().unwrap(), status_is("sent")).await;
 }
 
-/// What a phone says to the switch, over the connection that it has; nobody asked for it, and the call goes on.
+/// A message of a phone to the switch over its connection, without a matching note; the call continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn notes_of_a_phone_on_tcp_are_heard() {
     let site = Site::start().await;
@@ -191,7 +191,7 @@ async fn notes_of_a_phone_on_tcp_are_heard() {
     assert_eq!(outcome.unwrap().status, 200);
 }
 
-/// A connection that ends takes its binding with it: nobody is rung in vain.
+/// A connection that ends removes its binding: the phone is not rung in vain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_whose_connection_is_gone_is_not_registered() {
     let site = Site::start().await;
@@ -216,7 +216,7 @@ async fn messages_are_found_in_any_segments() {
     }
 }
 
-/// T5 at a whole engine.
+/// T5 with a complete engine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_a_length_that_cannot_be_ends_the_connection_and_nothing_else() {
     let site = Site::start().await;
@@ -233,14 +233,14 @@ async fn t5_a_length_that_cannot_be_ends_the_connection_and_nothing_else() {
     assert_eq!(line.response().await.unwrap().status().as_u16(), 200);
 }
 
-/// T4 in small: one address takes its 64 places and sends one byte each; somebody else is served at once.
+/// A small T4: one address takes its 64 places and sends one byte each; another client is served immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_one_address_cannot_take_every_place() {
     let site = Site::start().await;
     let mut held = Vec::new();
     for _ in 0..200 {
         let mut line = Line::open(tcp(&site)).await;
-        // The end of one that has no place may be there already.
+        // A connection without a place may be closed already.
         let _ = line.stream.write_all(b"O").await;
         held.push(line);
     }

@@ -1,4 +1,4 @@
-//! Keys between a device that has only tones in its audio and one that has telephone events or INFO, on real sockets.
+//! Keys between a device that has only in-band tones and one that has telephone events or INFO, on real sockets.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const ALLOW: &str = "INVITE, ACK, CANCEL, BYE";
 const PLAIN: &str = "m=audio PORT RTP/AVP 0";
 const EVENTS: &str = "m=audio PORT RTP/AVP 0 101\na=rtpmap:101 telephone-event/8000\na=fmtp:101 0-15";
 
-/// Audio packet number `n`: noise, and in it the tones of these keys, 120 ms each and 200 ms apart, from packet 10 on.
+/// Audio packet number `n`: noise, with the tones of these keys, 120 ms each and 200 ms apart, from packet 10 on.
 fn audio(n: u16, keys: &[(f32, f32)]) -> Vec<u8> {
     let key = n.checked_sub(10).filter(|n| n % 16 < 6).and_then(|n| keys.get(usize::from(n / 16)));
     let sample = |place: u16| {
@@ -28,7 +28,7 @@ fn audio(n: u16, keys: &[(f32, f32)]) -> Vec<u8> {
     rtp(0, n, u32::from(n) * 160, &payload)
 }
 
-/// What a device gets while the other sends: keys by events, keys found in the audio.
+/// The keys that a device receives: by events, and as tones in the audio.
 #[derive(Default)]
 struct Got {
     events: Vec<u8>,
@@ -57,7 +57,7 @@ impl Got {
     }
 }
 
-/// Sends packets from one party to `port` until the other has got what is wanted.
+/// Sends packets from one party to `port` until `wanted` is true for what the other received.
 async fn send(
     [from, to]: [&UdpSocket; 2],
     port: u16,
@@ -142,7 +142,7 @@ async fn a_key_by_info_arrives_as_tones() {
     call.ends().await;
 }
 
-/// Two devices with tones only: the audio passes as it is.
+/// Two devices with tones only: the audio is relayed unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tones_between_two_devices_without_another_form_stay_as_they_are() {
     let site = Site::start().await;

@@ -1,5 +1,5 @@
-//! The torture messages of RFC 4475 and RFC 5118 and the pitfalls of the message layer, sent twice at a running
-//! engine: it still answers, and it still connects calls.
+//! The torture messages of RFC 4475 and RFC 5118 and the pitfalls of the message layer, sent twice to a running
+//! engine: it still responds, and it still connects calls.
 
 #[path = "../../sip/tests/corpus/mod.rs"]
 #[expect(dead_code, reason = "what becomes of each message is the message layer's own test")]
@@ -51,7 +51,7 @@ fn pitfalls() -> Vec<(&'static str, Vec<u8>)> {
             b"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKx\r\n\r\n".to_vec(),
         ),
     ];
-    // Every length of one sound message.
+    // Every prefix of one valid message.
     let whole = options("Content-Length: 0\r\n");
     cases.extend((0..whole.len()).map(|length| ("a cut message", whole[..length].to_vec())));
     cases
@@ -75,7 +75,7 @@ async fn the_engine_outlives_the_corpus_twice() {
         }
         for (name, bytes) in &pitfalls {
             sender.send_bytes(bytes).await;
-            // The many cuts of one message are as good as one case.
+            // The many prefixes of one message count as one case.
             if *name != "a cut message" {
                 assert_alive(&mut wire, name).await;
             }
@@ -92,8 +92,8 @@ async fn the_engine_outlives_the_corpus_twice() {
     );
 }
 
-/// The same, each message by itself with proof of who sends it where the message leaves room for it: what follows
-/// the gate is as sound as the gate.
+/// The same, each message alone and with credentials where it has room for them: the code after authentication is as
+/// robust as the code before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sound_requests_with_odd_parts_pass_the_gate_and_harm_nobody() {
     let site = Site::start().await;
@@ -107,7 +107,7 @@ async fn sound_requests_with_odd_parts_pass_the_gate_and_harm_nobody() {
         ("sip:acme.test", 404),
         ("tel:+442071230000", 404),
     ];
-    // No codec in common: the number was understood, and nothing rings.
+    // No codec in common: the number was understood, and no phone rings.
     let sdp = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 18\r\n";
     for (uri, expected) in targets {
         let mut ask = wire.ask("INVITE", "1001", uri).body("application/sdp", sdp);

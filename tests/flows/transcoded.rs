@@ -1,4 +1,4 @@
-//! Calls between phones that share no codec, on real sockets: what each hears, and what the record says.
+//! Calls between phones that share no codec, on real sockets: the audio that each receives, and the record.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ async fn phones_without_a_common_codec_hear_each_other() {
     }
 }
 
-/// A phone that knows one codec, says one note and keeps what it hears.
+/// A phone with one codec that sends a tone and keeps the audio that it receives.
 async fn phone(site: &Site, number: &str, codec: &str, hz: u32) -> (Phone, Heard) {
     let heard = Heard::new();
-    // Scenarios are PCMU whatever was settled; a voice is what was.
+    // Scenarios always send PCMU; a voice uses the negotiated codec.
     let answers = Answering::Answer { after: Duration::ZERO, talk: None };
     let config = PhoneConfig {
         codecs: CodecPolicy::new([codec]),
@@ -40,7 +40,7 @@ async fn hear_each_other(caller_codec: &str, callee_codec: &str) {
             established(&caller, &callee).await;
             hears(&caller_hears, &NOTES, &NOTES[1..]).await;
             hears(&callee_hears, &NOTES, &NOTES[..1]).await;
-            // A hold and its end leave it as it was.
+            // Hold and resume change nothing.
             caller.offer(Direction::SendOnly).await.unwrap();
             caller.offer(Direction::SendRecv).await.unwrap();
             caller_hears.clear();
@@ -62,5 +62,5 @@ async fn hear_each_other(caller_codec: &str, callee_codec: &str) {
     assert_eq!(page["total"], 1, "{page:#}");
 }
 
-/// What the caller says, and the callee.
+/// The tones of the caller and of the callee.
 const NOTES: [u32; 2] = [440, 700];

@@ -1,4 +1,4 @@
-//! Transfers by phones on real sockets: the audio of those who stay goes on, and both records are right.
+//! Transfers by phones on real sockets: the remaining parties' audio continues, and both records are right.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn place(phone: &Arc<Phone>, to: &'static str) -> JoinHandle<CallOutcome> {
     tokio::spawn(async move { phone.call(open_end(to)).await.unwrap() })
 }
 
-/// Waits until a phone has received a second of audio more.
+/// Waits until a phone has received another second of audio.
 async fn hears(phone: &Phone) {
     let before = phone.heard();
     until("a second of audio", || phone.heard() > before + 50).await;
@@ -85,7 +85,7 @@ async fn a_called_phone_transfers_its_caller_blindly() {
     site.idle().await;
 }
 
-/// 1001 transfers whom it called, and hangs up at once.
+/// 1001 transfers its callee, and hangs up immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_transfers_and_leaves_at_once() {
     let site = Site::start().await;
@@ -108,7 +108,7 @@ async fn a_caller_transfers_and_leaves_at_once() {
     site.idle().await;
 }
 
-/// The target is busy: the call returns, and goes on without loss.
+/// The target is busy: the call returns to the first parties, and continues without loss.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_returns_when_its_transfer_fails() {
     let site = Site::start().await;
@@ -131,7 +131,7 @@ async fn a_call_returns_when_its_transfer_fails() {
     site.idle().await;
 }
 
-/// 1002 has a call from 1001, asks 1003, and joins both.
+/// 1002 has a call from 1001, consults 1003, and joins both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_joins_its_two_calls() {
     let site = Site::start().await;
@@ -154,7 +154,7 @@ async fn a_phone_joins_its_two_calls() {
     site.idle().await;
 }
 
-/// The one who was transferred to transfers again, by asking and without.
+/// The transferred party transfers again, attended and blind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transfers_follow_each_other() {
     let site = Site::start().await;

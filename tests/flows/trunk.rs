@@ -1,4 +1,4 @@
-//! Calls from a carrier, known by its address.
+//! Calls from a carrier, identified by its address.
 
 use serde_json::json;
 use sidetone_phone::{CallPlan, Phone};
@@ -34,7 +34,7 @@ async fn a_number_rings_its_extension() {
             [&record["direction"], &record["caller_number"], &record["destination_number"]],
             [&json!("inbound"), &json!("+447700900123"), &json!("+442071230000")]
         );
-        // Only there when routing read the digits as another number.
+        // Present only when routing normalised the dialled digits.
         assert_eq!(record.get("dialled_number"), (place == 1).then_some(&json!("442071230000")));
     }
 }
@@ -44,7 +44,7 @@ async fn an_unknown_number_is_404_and_a_record_of_whom_the_trunk_belongs_to() {
     for (organisation, count) in [("organisation = \"Acme\"\n", 2), ("", 1)] {
         let site = Site::with(&with_trunk(organisation)).await;
         let (carrier, _callee) = (carrier(&site).await, site.phone("1002", answering()).await);
-        // An extension is no number: a carrier does not reach it by its name.
+        // A number that is not assigned.
         let outcome = within("the call", carrier.call(CallPlan::to("+442079999999"))).await.unwrap();
         assert_eq!(outcome.status, 404);
         let outcome = within("the call", carrier.call(talking("+442071230000", 200))).await.unwrap();
@@ -59,7 +59,7 @@ async fn an_unknown_number_is_404_and_a_record_of_whom_the_trunk_belongs_to() {
     }
 }
 
-/// What a carrier may do ends at numbers: it registers nowhere, and dials no extension.
+/// A carrier may only call numbers: it cannot register, and cannot dial an extension.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_carrier_reaches_numbers_only() {
     let site = Site::with(&with_trunk("organisation = \"Acme\"\n")).await;
@@ -69,7 +69,7 @@ async fn a_carrier_reaches_numbers_only() {
     assert!(carrier.register("+447700900123").await.is_err());
 }
 
-/// A phone inside the trunk's network is still a phone.
+/// A phone with an address in the trunk's network is still a phone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn phones_beside_a_trunk_call_each_other() {
     let site = Site::with(&with_trunk("")).await;

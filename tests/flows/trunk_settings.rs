@@ -1,4 +1,4 @@
-//! Carriers that differ from others: servers, numbers, domain, codecs and headers of a trunk.
+//! Trunk settings for carriers with special needs: servers, numbers, domain, codecs and headers.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ fn declared(trunk: &str) -> String {
     format!("{text}{number}[[trunks]]\nname = \"carrier\"\n{trunk}")
 }
 
-/// A carrier by hand, before there is a switch.
+/// A manual carrier, created before the switch.
 async fn device() -> Device {
     let nobody: SocketAddr = ([127, 0, 0, 1], 9).into();
     let mut device = Device::udp(nobody, "").await;
@@ -23,8 +23,8 @@ async fn device() -> Device {
     device
 }
 
-/// The first server of a carrier refuses and the second, known by a name, takes the call as the settings have it; a call
-/// from the second one is the trunk's.
+/// The first server of a carrier refuses, and the second, given by a name, gets the call with the trunk's settings; a
+/// call from the second server belongs to the trunk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_carrier_with_two_servers_and_national_numbers() {
     let (first, second) = (device().await, device().await);
@@ -76,7 +76,7 @@ async fn a_carrier_with_two_servers_and_national_numbers() {
     assert_eq!(numbers, ["inbound", "+447700900123", "+442071230000"]);
 }
 
-/// A registration goes on to the next server: of a list after a 503, and of SRV records after a server that is silent.
+/// A registration moves to the next server: of a list after a 503, and of SRV records after a silent server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_goes_on_to_the_next_server() {
     let (full, free, silent, alive) = (device().await, device().await, device().await, device().await);
@@ -109,7 +109,7 @@ async fn a_registration_goes_on_to_the_next_server() {
             free.reply(&register, 200, "").await;
         },
         async {
-            // Until the transaction ends: 64 times T1 (RFC 3261 §17.1.2.2).
+            // Until the transaction times out: 64 times T1 (RFC 3261 §17.1.2.2).
             silent.request(&Method::Register).await;
             let register = alive.request(&Method::Register).await;
             assert_eq!(register.uri(), "sip:r.carrier.test");

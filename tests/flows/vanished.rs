@@ -1,4 +1,4 @@
-//! Phones that vanish while they talk, and phones that only look as if they had.
+//! Phones that vanish during a call, and phones that only appear to.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn impatient() -> Site {
 async fn a_call_whose_phones_vanish_ends_by_itself() {
     let site = impatient().await;
     let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
-    // Aborted, it takes the phone along: nobody says BYE.
+    // The abort drops the phone: no BYE is sent.
     let call = tokio::spawn(async move { caller.call(open_end("1002")).await });
     calls(&callee, 0, 1).await;
     until("RTP", || callee.heard() > 50).await;
@@ -32,7 +32,7 @@ async fn a_call_whose_phones_vanish_ends_by_itself() {
     site.idle().await;
 }
 
-/// One talks and the other sends nothing at all: an announcement, or a party that is muted.
+/// One party talks and the other sends nothing: an announcement, or a muted party.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_in_which_one_party_talks_goes_on() {
     let site = impatient().await;

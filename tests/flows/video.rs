@@ -1,5 +1,5 @@
-//! Video on real sockets: it passes between two phones that may have it, ends when one of them drops it, and is refused
-//! otherwise. The record judges the audio alone.
+//! Video on real sockets: it is relayed between two phones that may have it, ends when one of them drops it, and is
+//! refused otherwise. The record judges only the audio.
 
 use sidetone_sip::message::Method;
 use tokio::net::UdpSocket;
@@ -30,7 +30,7 @@ fn shown(socket: &UdpSocket) -> String {
     )
 }
 
-/// Sends a picture packet to a port until the other side has it; what came first.
+/// Sends a video packet to a port until the other party receives it; returns the first datagram received.
 async fn passes(from: &UdpSocket, port: u16, to: &UdpSocket, packet: &[u8]) -> Vec<u8> {
     let mut buffer = [0; 2_048];
     within("a packet of video", async {
@@ -73,7 +73,7 @@ async fn video_passes_beside_the_audio_until_a_phone_drops_it() {
     let [here, there] = [port_of(&call.answer, "video"), port_of(&call.offered, "video")];
     assert_eq!((here % 2, here != port_of(&call.answer, "audio")), (0, true));
     talk(&call).await;
-    // Whole pictures: long packets, several with one timestamp.
+    // Complete pictures: long packets, several with one timestamp.
     for sequence in 0..20_u16 {
         stranger.send_to(&rtp(102, 500 + sequence, 0, &[9; 900]), ("127.0.0.1", here)).await.unwrap();
         let picture = rtp(102, sequence, u32::from(sequence / 5) * 3_000, &[7; 1_200]);

@@ -1,4 +1,4 @@
-//! Prices of AI models over HTTP, and who is let near them; the team of a conversation.
+//! Prices of AI models over HTTP, and who may read and set them; the team of a conversation.
 
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn the_message_names_every_wrong_field() {
     }
 }
 
-/// Rule 2 of the call log holds for conversations, too: before there is a record, by the agent's team.
+/// Rule 2 of the call log holds for conversations too: before there is a record, by the agent's team.
 #[test]
 fn a_supervisor_reads_the_conversations_of_their_own_team() {
     let desk = Desk::start();
@@ -186,7 +186,7 @@ fn a_supervisor_reads_the_conversations_of_their_own_team() {
     }
 }
 
-/// An operator reports for the organisation that they name; a conversation stays where it is.
+/// An operator reports for the organisation that the request names; a conversation cannot change its organisation.
 #[test]
 fn an_operator_reports_for_any_organisation() {
     let desk = Desk::start();

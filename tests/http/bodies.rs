@@ -1,4 +1,4 @@
-//! Bodies: what is read, what is refused, and in which words (H15).
+//! Request bodies: what is accepted, what is refused, and the error messages (H15).
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The organisation's call-info URL and its secret, as they are set.
+//! The settings of an organisation's call-info URL and its secret.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn a_url_needs_a_secret_and_a_secret_a_url() {
         assert_eq!((answer.status, answer.code()), (400, "invalid_request"), "{body}");
         assert_eq!(answer.message(), *expected, "{body}");
     }
-    // The same of a new one.
+    // The same for a new organisation.
     for (body, expected) in &cases[..4] {
         let mut new = json!({"name": "Coil", "sip_domain": "coil.test"});
         new.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
@@ -123,7 +123,7 @@ fn a_secret_has_16_to_256_characters() {
     }
 }
 
-/// W6 at save.
+/// W6 when the URL is saved.
 #[test]
 fn no_url_that_is_not_public_is_kept() {
     let (desk, path) = desk();
@@ -140,7 +140,7 @@ fn no_url_that_is_not_public_is_kept() {
     let answer = desk.patch(As::Acme, &path, json!({"call_info_url": long, "call_info_secret": SECRET}));
     assert_eq!(answer.message(), "call_info_url: must be at most 2048 characters");
     assert_eq!(shown(&desk.get(As::Acme, &path).body), ("", false));
-    // The operator is held to the same.
+    // The same rules apply to the operator.
     let answer = desk.patch(
         As::Operator,
         &path,

@@ -12,7 +12,7 @@ use crate::records::{at, ended};
 
 const CRM: &str = "acmecrm00001";
 
-/// Calls 1 to 4 of Acme, each an hour after the one before; call 9 is Bolt's and matches what call 1 matches.
+/// Calls 1 to 4 of Acme, one hour apart; call 9 is Bolt's and matches whatever call 1 matches.
 fn records(ids: Ids) -> Vec<Cdr> {
     let id = Uuid::from_u128;
     let first = Cdr {
@@ -73,7 +73,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
     vec![first, second, third, fourth, foreign]
 }
 
-/// Asks for each query and compares the calls of the answer, in order, and its total.
+/// Runs each query and compares the calls of the response, in order, and its total.
 fn check(cases: &[(&str, &[u128])]) {
     let engine = Engine::start(records);
     for (query, expected) in cases {
@@ -92,7 +92,7 @@ fn check(cases: &[(&str, &[u128])]) {
     }
 }
 
-/// Asks for each query and compares the message of the 400.
+/// Runs each query and compares the message of the 400.
 fn refuse(cases: &[(&str, &str)]) {
     let engine = Engine::start(|_| vec![]);
     for (query, message) in cases {
@@ -102,7 +102,7 @@ fn refuse(cases: &[(&str, &str)]) {
     }
 }
 
-/// An id filter: the one call that has the id, none for an id that nobody has, 400 for no UUID.
+/// An id filter: the one call with the id, none for an unused id, 400 for an invalid UUID.
 fn check_id(name: &str, number: u128) {
     let (own, other) = (Uuid::from_u128(number), Uuid::from_u128(0xFFFF));
     check(&[(&format!("{name}={own}"), &[1]), (&format!("{name}={other}"), &[])]);
@@ -321,7 +321,7 @@ fn media_verdict() {
     refuse_verdict("media_verdict");
 }
 
-/// A record without a called party, or from before it was kept, has no such verdict.
+/// A record without a called party, or from before the field existed, has no such verdict.
 #[test]
 fn media_verdict_b() {
     check(&[

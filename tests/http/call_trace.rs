@@ -1,4 +1,4 @@
-//! The trace of a record's leg over HTTP: who gets it, and what is said where there is none.
+//! The trace of a record's leg over HTTP: who may read it, and the error where there is none.
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, NodeId};
@@ -11,7 +11,7 @@ use sidetone_model::time::Timestamp;
 use crate::engine::{Engine, Ids};
 use crate::records::{at, ended};
 
-/// A node that has the traces of callers' legs alone.
+/// A node that has the traces of only the callers' legs.
 pub struct Kept;
 
 impl LegTraces for Kept {

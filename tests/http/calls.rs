@@ -1,4 +1,4 @@
-//! Live calls over HTTP: what is asked of the switch, and what happens when it does not answer.
+//! Live calls over HTTP: the requests to the switch, and the response when it does not answer.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::face::{Answer, Face, Ready, key, request};
 use crate::records::at;
 
-/// One organisation; `crm` reads calls, `rooms` may not.
+/// One organisation; `crm` may read calls, `rooms` may not.
 pub const DIRECTORY: &str = r#"
 [[organisations]]
 name = "Acme"
@@ -38,7 +38,7 @@ sip_domain = "acme.test"
   allow = ["127.0.0.1"]
 "#;
 
-/// A switch that carries these calls, or has too much to do.
+/// A switch with these calls, or one that is overloaded.
 #[derive(Default)]
 struct Carried {
     calls: Vec<LiveCall>,
@@ -73,7 +73,7 @@ fn id<T: From<Uuid>>(number: u128) -> T {
     Uuid::from_u128(number).into()
 }
 
-/// A call that is up, with everything that a call may have, and one that nobody has answered.
+/// A call that is up with every optional field, and one that is not answered.
 fn call(number: u128, organisation: OrganisationId) -> LiveCall {
     LiveCall {
         uuid: id(number),
@@ -135,7 +135,7 @@ fn bare(number: u128, organisation: OrganisationId) -> LiveCall {
     }
 }
 
-/// A face over a switch that carries what `carried` makes of Acme's id.
+/// A face over a switch with the calls that `carried` builds for Acme's id.
 fn open(carried: fn(OrganisationId) -> Carried) -> (Face, Arc<Carried>) {
     Face::open(DIRECTORY, async move |ground| {
         let acme = ground.database.texts("SELECT id FROM organisations").await.remove(0).remove(0);

@@ -14,7 +14,7 @@ use crate::records::{answered, at, ended};
 const CRM: &str = "acmecrm00001";
 const BOSS: &str = "acmeboss0001";
 
-/// A record with every field, one with none that may be missing, and a neighbour's.
+/// A record with every field, one without optional fields, and one of another tenant.
 fn records(ids: Ids) -> Vec<Cdr> {
     let id = Uuid::from_u128;
     let full = Cdr {

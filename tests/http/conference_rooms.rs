@@ -149,12 +149,12 @@ fn a_change_is_checked_as_it_becomes() {
         assert_eq!(fields, expected, "{change}");
     }
     assert_eq!(desk.get(As::Acme, &path).body, before);
-    // Together they may change places, and the moderator's goes with the waiting.
+    // One request may swap the PINs, and remove the moderator PIN together with the waiting.
     let swapped = desk.patch(As::Acme, &path, json!({"participant_pin": "9876", "moderator_pin": "1234"}));
     assert_eq!((swapped.status, &swapped.body["moderator_pin"]), (200, &json!("1234")));
     let without = json!({"moderator_pin": "", "wait_for_moderator": false});
     assert_eq!(desk.patch(As::Acme, &path, without).status, 200);
-    // Ids, tenants and times are nobody's to write.
+    // Ids, tenants and times are read-only.
     let assigned = json!({"id": desk.team(), "organisation_id": desk.organisation("Bolt"), "live_members": 9,
         "numbers": [], "exemptions": [{"extension_id": desk.extension("1001"), "role": "moderator"}]});
     let answer = desk.patch(As::Acme, &path, assigned);
@@ -172,7 +172,7 @@ fn a_number_is_unique_among_the_rooms_of_the_organisation() {
     let said = "number: the organisation already has a conference room 200";
     let answer = desk.post(As::Acme, "/conference-rooms", twin.clone());
     assert_eq!((answer.status, answer.code(), answer.message()), (409, "conflict", said));
-    // Another organisation has its own numbers, and an extension may have the same.
+    // Another organisation has its own numbers, and an extension may have the same number.
     assert_eq!(desk.post(As::Bolt, "/conference-rooms", twin).status, 201);
     let (path, _) = made(&desk, json!({"name": "As Ada", "number": "1001"}));
     let answer = desk.patch(As::Acme, &path, json!({"number": "200"}));
@@ -280,7 +280,7 @@ fn a_number_leads_to_a_room_or_to_whichever_is_keyed() {
     let said = "the phone numbers +442071230009 lead to the room: let them lead elsewhere first";
     assert_eq!((answer.status, answer.code(), answer.message()), (409, "conflict", said));
 
-    // What was read can be sent back; naming the kind alone keeps the room.
+    // A body that was read can be sent back; naming only the kind keeps the room.
     assert_eq!(desk.patch(As::Acme, &at, number.body.clone()).body, number.body);
     let kind = json!({"destination": "conference"});
     assert_eq!(desk.patch(As::Acme, &at, kind.clone()).body["destination_id"], room["id"]);

@@ -1,4 +1,4 @@
-//! Live rooms over HTTP: what is asked of the switch, and how its answers look.
+//! Live rooms over HTTP: the requests to the switch, and the responses.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::desk::{As, Desk};
 use crate::records::at;
 
-/// A switch with these rooms, which says yes to everything that it knows.
+/// A switch with these rooms, which accepts every request on a known room.
 #[derive(Default)]
 pub struct Party {
     rooms: Mutex<Vec<LiveRoom>>,
@@ -85,7 +85,7 @@ impl LiveRooms for Party {
     }
 
     fn merge(&self, _call: CallId, _with: CallId, _by: Requester) -> PortFuture<'_, LiveRoom> {
-        // Calls are merged on a switch that has some.
+        // Merging calls needs a switch with calls.
         Box::pin(async { Err(Problem::NotFound("there is no such call".to_owned())) })
     }
 
@@ -101,7 +101,7 @@ impl LiveRooms for Party {
 }
 
 impl Party {
-    /// Somebody of the team is in a room of the organisation from now on.
+    /// Adds a live room of the organisation with a member of the team.
     fn open(&self, desk: &Desk, organisation: &str, room: RoomName, team: Option<&str>) {
         self.rooms.lock().unwrap().push(LiveRoom {
             room,
@@ -261,7 +261,7 @@ fn controls_reach_the_switch_and_are_answered() {
         assert_eq!(answer.body, expected, "{path}");
         assert_eq!(desk.party().controls.lock().unwrap().pop(), Some((room, control)), "{path}");
     }
-    // What is wrong with a request is said before anything is done.
+    // An invalid request is refused before anything is done.
     assert_eq!(post("lock", Some(json!({"now": true}))).status, 400);
     assert_eq!(post("mute-all", Some(json!([]))).status, 400);
     assert_eq!(post("record", None).status, 400);
@@ -332,7 +332,7 @@ fn a_sound_of_the_rooms_organisation_is_played() {
     let path = format!("/organisations/{}/prompts/own-news", desk.organisation("Acme"));
     assert_eq!(desk.raw(As::Rooms, "PUT", &path, "Content-Type: audio/wav\r\n", &file).status, 200);
     let sound = |name: &str, member| PlayingSound { prompt: SoundName::from_name(name).unwrap(), member };
-    // At once after it was stored, without waiting for the library.
+    // Immediately after it was stored, without waiting for the library.
     assert_eq!(play(As::Rooms, room, json!({"prompt": "own-news", "member": 3})).status, 204);
     let played = desk.party().controls.lock().unwrap().pop();
     let control = Control::Play { sound: sound("own-news", Some(3)), duration_ms: 500 };
@@ -380,7 +380,7 @@ fn a_reading_that_is_known_is_not_sent_again() {
     let path = format!("/conferences/{room}");
     let tag = |head: &str| {
         let (_, rest) = head.split_once("\r\netag: ").unwrap();
-        // Heads are read in lower case.
+        // The client reads heads in lower case.
         rest.split("\r\n").next().unwrap().replace("w/", "W/")
     };
     let first = desk.get(As::Rooms, &path);
@@ -460,7 +460,7 @@ fn somebody_is_dialled_into_a_room() {
         json!({"kind": "extension", "target": "+44", "role": "participant"}),
         "target: must be 1 to 15 digits",
     );
-    // What only the directory knows is named beside what is wrong in itself.
+    // Errors that need the directory are named together with those of the request itself.
     for (body, status, said) in [
         (
             json!({"kind": "extension", "target": "1999", "role": "guest", "confirm": 1}),
@@ -501,7 +501,7 @@ fn somebody_is_dialled_into_a_room() {
     }
 }
 
-/// Who sees a live room reads its `room_id` too, without the PINs; once it is not live, no more than before.
+/// A user who may read a live room also reads its stored room, without the PINs; once it is not live, no longer.
 #[test]
 fn a_team_reads_the_stored_room_that_it_sees_live() {
     let desk = Desk::start();
@@ -520,8 +520,8 @@ fn a_team_reads_the_stored_room_that_it_sees_live() {
     assert_eq!(desk.patch(As::Supervisor, &path, json!({"name": "Mine"})).status, 403);
 }
 
-/// A supervisor controls the rooms with a member of the team in them, and calls parties into them. A user who only
-/// reads them does not.
+/// A supervisor controls the rooms with a member of the team in them, and dials parties into them. A user who may only
+/// read them may not.
 #[test]
 fn a_supervisor_dials_into_the_rooms_that_it_sees_live() {
     let desk = Desk::start();
@@ -543,5 +543,5 @@ fn a_supervisor_dials_into_the_rooms_that_it_sees_live() {
     assert_eq!([dial(As::Listener, &own), dial(As::Bolt, &own)], [403, 403]);
 }
 
-/// The call that is dialled.
+/// The dial request.
 const CALL: &str = "00000000-0000-0000-0000-000000000007";

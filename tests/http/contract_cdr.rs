@@ -1,6 +1,6 @@
 //! "Call detail record" of the public document: one test per row of its table, named after the row.
 //!
-//! Each row is looked at in the list, in the one record and in the export, with and without `margin:read`.
+//! Each row is checked in the list, in the single record and in the export, with and without `margin:read`.
 
 use serde_json::{Value, json};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::engine::{Engine, Ids};
 use crate::records::{answered, at, ended};
 
-/// With `margin:read`, and without.
+/// Keys with `margin:read`, and without.
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
@@ -70,7 +70,7 @@ const FIELDS: [(&str, Rule); 50] = [
     ("network_a", Rule::Optional),
     ("user_agent_b", Rule::Optional),
     ("network_b", Rule::Optional),
-    // The call log's own field that tells one record of an organisation from another is `call_uuid`.
+    // The call log's own field that distinguishes the records of an organisation is `call_uuid`.
     ("organisation_id", Rule::Never),
 ];
 
@@ -81,7 +81,7 @@ enum Rule {
     Always,
     /// Always, with `margin:read`.
     AlwaysWithMargin,
-    /// Not at all: a mistake that is easily made.
+    /// Never: such a field would be an easy mistake.
     Never,
     /// Always; null when there is no value.
     Nullable,
@@ -95,9 +95,7 @@ const FULL: u128 = 1;
 const BARE: u128 = 2;
 const UNCONVERTED: u128 = 3;
 
-/// A record with every field that can stand beside another, one with none that may be missing, and one whose
-/// carrier charged in a currency without a rate.
-/// The figures of a called party that was heard badly, and one that could not be judged.
+/// The figures of a called party with bad audio.
 fn lossy() -> Quality {
     Quality {
         jitter_ms: Some(Hundredths(310)),
@@ -109,6 +107,8 @@ fn lossy() -> Quality {
     }
 }
 
+/// A record with every compatible field, one without optional fields, and one whose carrier charged in a currency
+/// without a rate.
 fn records(ids: Ids) -> Vec<Cdr> {
     let id = Uuid::from_u128;
     let charge = CarrierCharge {
@@ -176,7 +176,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
     vec![full, bare, unconverted]
 }
 
-/// What a caller sees of a call, which is the same wherever they look.
+/// A call as a caller reads it, which is the same in the list and by id.
 fn seen(engine: &Engine, key: &str, call: u128) -> Value {
     let call_uuid = ended(call).call_uuid;
     let one = engine.get(key, &format!("/cdrs/{call_uuid}"));
@@ -190,7 +190,7 @@ fn seen(engine: &Engine, key: &str, call: u128) -> Value {
     one.body
 }
 
-/// Holds a row to its rule, and to `value` in the record that has everything.
+/// Checks a row against its rule, and against `value` in the record that has everything.
 fn row(name: &str, value: Value) {
     let (_, rule) = FIELDS.into_iter().find(|(field, _)| *field == name).unwrap();
     let engine = Engine::start(records);
@@ -210,10 +210,10 @@ fn row(name: &str, value: Value) {
     }
 }
 
-/// What a record is made into, and what it then shows.
+/// A change of a record, and the value then shown.
 type Case = (fn(Cdr) -> Cdr, Option<Value>);
 
-/// What each of `records` shows under `name`.
+/// Checks the value that each of `records` shows under `name`.
 fn shows<const N: usize>(name: &str, cases: [Case; N]) {
     for (change, expected) in cases {
         let engine =
@@ -452,7 +452,7 @@ fn cost_unconverted() {
         assert_eq!(record.get("cost_unconverted"), expected, "{key}");
         assert_eq!(record.get("fx_rate"), None, "{key}");
         if margin {
-            // The raw figure of the carrier.
+            // The unconverted amount of the carrier.
             assert_eq!(record["cost_amount"], record["cost_amount_original"]);
         }
         assert_eq!(seen(&engine, key, FULL).get("cost_unconverted"), None, "present only when true");
@@ -548,7 +548,7 @@ fn media_verdict_worse() {
     shows("media_verdict_worse", [(alone, Some(json!("ok"))), (caller, Some(json!("no_inbound_media")))]);
 }
 
-/// An extra field, or a missing one, is seen here whatever it is called.
+/// This test finds any extra or missing field, whatever its name.
 #[test]
 fn a_record_has_these_fields_and_no_other() {
     let engine = Engine::start(records);

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::records::ended;
 
-/// Sees every amount, the sell amounts alone, and none.
+/// Keys that see every amount, only the sell amounts, and none.
 const AUDIT: &str = "acmeaudit001";
 const BILLING: &str = "acmebill0001";
 const CRM: &str = "acmecrm00001";
@@ -44,7 +44,7 @@ const FIELDS: [(&str, Rule); 29] = [
     ("flags", Rule::Always),
     ("assembled_context", Rule::Optional),
     ("turns", Rule::Always),
-    // What the review goes by is the tenant's own business and not part of what was said.
+    // The criteria of the review belong to the tenant and are not part of the conversation.
     ("profile", Rule::Never),
 ];
 
@@ -69,7 +69,7 @@ fn path(number: u128) -> String {
     format!("/conversations/{}", Uuid::from_u128(0xC0_0000 + number))
 }
 
-/// A virtual agent's conversation with everything that may be there, over.
+/// A virtual agent's completed conversation with every optional field.
 fn full() -> Value {
     json!({
         "call_uuid": ended(1).call_uuid, "direction": "outbound", "started_at": "2026-01-01T00:00:02.123Z",
@@ -87,7 +87,7 @@ fn full() -> Value {
     })
 }
 
-/// A person's conversation with nothing that may be missing, still running.
+/// A person's running conversation without optional fields.
 fn bare() -> Value {
     json!({
         "call_uuid": ended(2).call_uuid, "direction": "inbound", "started_at": "2026-01-01T00:00:02Z",
@@ -108,7 +108,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// Holds a row to its rule, and to `value` in the conversation that has everything.
+/// Checks a row against its rule, and against `value` in the conversation that has everything.
 fn row(name: &str, value: Value) {
     let (_, rule) = FIELDS.into_iter().find(|(field, _)| *field == name).unwrap();
     let engine = engine();
@@ -131,7 +131,7 @@ fn row(name: &str, value: Value) {
     }
 }
 
-/// Holds a row of the table of turns: what turn 7 shows, and what turn 3 does, which was reported with less.
+/// Checks a row of the table of turns: the value in turn 7, and in turn 3, which was reported with less.
 fn turn_row(name: &str, full: Value, bare: Option<Value>) {
     let body = engine().get(CRM, &path(1)).body;
     let turns = body["turns"].as_array().unwrap();
@@ -313,7 +313,7 @@ fn turn_tool_result() {
     turn_row("tool_result", json!({"found": false}), None);
 }
 
-/// An extra field, or a missing one, is seen here whatever it is called.
+/// This test finds any extra or missing field, whatever its name.
 #[test]
 fn a_conversation_has_these_fields_and_no_other() {
     use Rule::*;

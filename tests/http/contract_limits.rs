@@ -1,4 +1,4 @@
-//! "Limits" of the public document, and what "Authentication" says of rates and allowlists: one test per row that
+//! "Limits" of the public document, and its "Authentication" on rates and allowlists: one test per row that
 //! no other file has.
 
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::desk::{As, Desk};
 use crate::engine::Engine;
 
-/// Every list of the API with its parameters, as the document has them. Those of one thing, whose path names it, are
-/// held to the same beside that thing.
+/// Every list of the API with its parameters, as in the document. Lists below a single resource are
+/// tested beside that resource.
 fn lists() -> Vec<(String, Vec<Value>)> {
     let document = sidetone_api::openapi();
     let paths = document["paths"].as_object().unwrap();
@@ -104,7 +104,7 @@ fn an_older_key_that_has_no_allowlist_is_refused_with_ip_allowlist_required() {
     assert_eq!(engine.send(wrong).status, 401, "who does not know the key learns nothing of it");
 }
 
-/// Records are searched one by one for a device or a network, so that these filters name where the search begins.
+/// These filters match records one by one, so a request must say at which time to begin.
 #[test]
 fn filters_of_devices_and_networks_need_a_beginning() {
     let desk = Desk::start();

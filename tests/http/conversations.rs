@@ -1,4 +1,4 @@
-//! "Conversation" of the public document, and the reports that conversations come in by.
+//! "Conversation" of the public document, and the reports that create conversations.
 
 use serde_json::{Value, json};
 use sidetone_model::access::Scope;
@@ -30,7 +30,7 @@ fn path(number: u128) -> String {
     format!("/conversations/{}", id(number))
 }
 
-/// A whole conversation on call `number`, over.
+/// A completed conversation on call `number`.
 fn report(number: u128) -> Value {
     json!({
         "call_uuid": ended(number).call_uuid,
@@ -70,7 +70,7 @@ fn turns() -> Value {
     ])
 }
 
-/// The report with these fields changed; null takes one out.
+/// The report with these fields changed; null removes a field.
 fn with(mut report: Value, changes: Value) -> Value {
     let fields = report.as_object_mut().unwrap();
     for (name, value) in changes.as_object().unwrap() {
@@ -241,7 +241,7 @@ fn a_conversation_that_runs_has_no_end_no_amounts_and_no_flags() {
     assert_eq!(answer.body["flags"], json!([]));
 }
 
-/// What the AI of a conversation costs the organisation is deducted once, as the price of a call is.
+/// The price of a conversation's AI is deducted from the credit once, as the price of a call is.
 #[test]
 fn the_price_of_the_ai_draws_on_the_credit() {
     let engine = Engine::start(records);
@@ -255,7 +255,7 @@ fn the_price_of_the_ai_draws_on_the_credit() {
     assert_eq!(engine.credit_used(), "0.0288", "the tenant paid the provider");
 }
 
-/// The list has what the caller may read, newest first, without the words.
+/// The list has the conversations that the caller may read, newest first, without their turns.
 #[test]
 fn conversations_are_listed_newest_first() {
     let engine = Engine::start(records);
@@ -283,7 +283,7 @@ fn conversations_are_listed_newest_first() {
     assert_eq!(items(&format!("?agent_id={}", Uuid::from_u128(0xA7))).len(), 0);
     assert_eq!(items("?running=true").len(), 0);
     assert!(list(CRM, "").body["items"][0].get("ai_sell_amount").is_none());
-    // Another organisation has none, and may not ask for these.
+    // Another organisation has none, and may not query these.
     assert_eq!(engine.get("boltcrm00001", "/conversations").body["total"], 0);
     let asked = format!("/conversations?organisation_id={}", engine.ids.acme);
     assert_eq!(engine.get("boltcrm00001", &asked).status, 403);
@@ -317,7 +317,7 @@ fn turns_are_appended_while_the_call_runs() {
     assert_eq!(put(&engine, 1, &running).body["turn_count"], 1);
     let more = with(running.clone(), json!({"turns": [all[0], all[1]], "tokens_output": 210}));
     assert_eq!(put(&engine, 1, &more).body["turn_count"], 2);
-    // The new ones alone, out of order.
+    // Only the new ones, out of order.
     let rest = with(more.clone(), json!({"turns": [all[3], all[2]]}));
     assert_eq!(put(&engine, 1, &rest).body["turns"], all);
     let other = json!({"seq": 2, "at": "2026-01-01T00:00:04.000Z", "role": "caller", "text": "Else."});
@@ -400,7 +400,7 @@ fn ai_tokens_are_on_the_record_whichever_comes_first() {
     put(&engine, 2, &with(running, json!({"tokens_output": 300})));
     assert_eq!(record(2)["ai_tokens"], 1300);
 
-    // The conversation of a call that is not over yet.
+    // The conversation of a call that has not ended yet.
     let answer = put(&engine, 8, &report(8));
     assert_eq!(answer.status, 201);
     engine.store(Cdr { organisation_id: engine.ids.acme, ..ended(8) });
@@ -462,7 +462,7 @@ fn a_report_stays_inside_its_organisation() {
     let answer = engine.call("PUT", CRM, &path(7), &report(7));
     assert_eq!((answer.status, answer.code()), (403, "forbidden"), "without conversations:write");
 
-    // Whoever guesses a call that another organisation is about to have gets nothing of it, and takes nothing.
+    // A report for a guessed call id of another organisation reveals nothing, and blocks nothing.
     assert_eq!(bolt(7, &with(report(7), json!({"agent_id": null}))).status, 201);
     assert_eq!(put(&engine, 8, &report(7)).status, 201);
     engine.store(Cdr { organisation_id: engine.ids.acme, ..ended(7) });

@@ -1,4 +1,4 @@
-//! The HTTP face with everything that is managed over it: an operator, two organisations with their keys, and a
+//! The HTTP face with every managed resource: an operator, two organisations with their keys, and a
 //! client that sends bodies.
 
 use std::sync::{Arc, OnceLock};
@@ -103,7 +103,7 @@ name = "shared carrier"
 address = "sip:192.0.2.1:5060"
 "#;
 
-/// A switch on which nobody talks.
+/// A switch without calls.
 struct Silence;
 
 impl LiveCalls for Silence {
@@ -118,7 +118,7 @@ impl LiveCalls for Silence {
     }
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum As {
     /// Acme's key with every permission.
@@ -127,13 +127,13 @@ pub enum As {
     Bolt,
     /// Acme's key that sees conference rooms and runs none.
     Listener,
-    /// Nobody.
+    /// No credentials.
     Nobody,
     /// The operator, logged in.
     Operator,
-    /// Acme's key that reads the directory alone.
+    /// Acme's key that may only read the directory.
     Reader,
-    /// Acme's key that has nothing to do with the directory.
+    /// Acme's key without permissions on the directory.
     Rooms,
     /// The supervisor of Acme's team, logged in.
     Supervisor,
@@ -159,7 +159,7 @@ impl Desk {
         Self::furnished(strict, DefaultPin::Empty)
     }
 
-    /// A desk that makes up the PINs that nobody chose.
+    /// A desk that generates missing PINs.
     pub fn with_random_pins() -> Self {
         Self::furnished(true, DefaultPin::Random6)
     }
@@ -239,7 +239,7 @@ impl Desk {
         Self { face, directory, team, bolts, operator: OnceLock::new(), party }
     }
 
-    /// The rooms that somebody is in.
+    /// The live rooms.
     pub fn party(&self) -> &Party {
         &self.party
     }
@@ -286,7 +286,7 @@ impl Desk {
         self.send(who, "PATCH", path, Some(body))
     }
 
-    /// A change by a user who logs in for it.
+    /// A change by a user, who logs in for it.
     pub fn patch_by(&self, (email, password): (&str, &str), path: &str, body: Value) -> Answer {
         let token = self.log_in(email, password);
         let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
@@ -315,7 +315,7 @@ impl Desk {
         answer
     }
 
-    /// The same where the answer is no JSON.
+    /// The same where the response is not JSON.
     pub fn bytes(
         &self,
         who: As,
@@ -328,7 +328,7 @@ impl Desk {
         self.face.exchange_bytes(&request(method, path, &headers, body))
     }
 
-    /// The header line with its end; empty for nobody.
+    /// The header line with its end; empty without credentials.
     fn authorization(&self, who: As) -> String {
         let token = match who {
             As::Acme => key("acmeadmin001"),
@@ -343,7 +343,7 @@ impl Desk {
         if token.is_empty() { token } else { format!("Authorization: Bearer {token}\r\n") }
     }
 
-    /// The operator's session, the same one for all their requests: logins are bounded.
+    /// The operator's session, the same one for all their requests, because logins are rate limited.
     fn operator(&self) -> &str {
         self.operator.get_or_init(|| self.log_in("operator@acme.test", "the operator's own"))
     }
@@ -358,7 +358,7 @@ impl Desk {
     }
 }
 
-/// Makes `updated_at` what it is at the desk, whose clock stands still: that of a node does not.
+/// Sets `updated_at` to its value at the desk, whose clock stands still; that of a node does not.
 fn hold_still(body: &mut Value) {
     match body {
         Value::Object(fields) => {
@@ -374,8 +374,8 @@ fn hold_still(body: &mut Value) {
     }
 }
 
-/// What is the same for every managed thing: who may do what with the one at `path` of the collection, and what is
-/// said of ids that are none.
+/// The rules common to all managed resources: who may do what with the one at `path` of the collection, and the
+/// responses to invalid ids.
 pub fn hold_the_rules(desk: &Desk, collection: &str, id: &str, read: &str, write: &str) {
     hold_the_rules_for(desk, collection, id, read, write, As::Rooms);
 }

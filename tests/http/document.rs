@@ -1,4 +1,4 @@
-//! The API document and its page, as they are served, and whether the routes are the documented ones.
+//! The API document and its page, as served, and whether the routes are the documented ones.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn the_page_is_served_without_a_token_under_a_strict_policy() {
     );
 }
 
-/// A path knows the methods that are documented for it, and no other.
+/// A path has exactly the documented methods.
 #[test]
 fn every_documented_operation_is_a_route_and_every_route_a_documented_operation() {
     let engine = Engine::start(|_| vec![]);
@@ -49,7 +49,7 @@ fn every_documented_operation_is_a_route_and_every_route_a_documented_operation(
             documented.insert("HEAD".to_owned());
         }
         let address = filled(path);
-        // Who shows no key may ask for fewer paths a minute than there are.
+        // With a key, because requests without one are limited to fewer a minute than there are paths.
         let bearer = key("acmecrm00001");
         let request = format!("PROPFIND {address} HTTP/1.1\r\nAuthorization: Bearer {bearer}\r\n");
         let (status, head, _) = engine.send_for_text(&request);
@@ -61,7 +61,7 @@ fn every_documented_operation_is_a_route_and_every_route_a_documented_operation(
     }
 }
 
-/// What the document calls a parameter of a list is read: given twice, the first one is not refused by name.
+/// Every documented query parameter of a list is read: given twice, it is refused, and the message names it.
 #[test]
 fn every_documented_parameter_is_read() {
     let engine = Engine::start(|_| vec![]);
@@ -77,8 +77,8 @@ fn every_documented_parameter_is_read() {
     }
 }
 
-/// The answers to real requests are what the document says of them: each field is known, each required one there,
-/// null only where it may be.
+/// Real responses match the document: each field is documented, each required one is present,
+/// null only where it is allowed.
 #[test]
 fn real_answers_are_the_documented_ones() {
     use crate::records::{answered, ended};
@@ -97,7 +97,7 @@ fn real_answers_are_the_documented_ones() {
     conforms(&document, &document["components"]["schemas"]["ErrorBody"], &refused.body, "Error");
 }
 
-/// The path with an id in every hole.
+/// The path with an id for every parameter.
 fn filled(path: &str) -> String {
     let mut filled = String::new();
     let mut rest = path;

@@ -17,7 +17,7 @@ use crate::face::{Answer, Face, Ground, Ready, key, request};
 use crate::nodes;
 use crate::records::at;
 
-/// Two organisations; `crm` reads, `boss` sees margins too, `rooms` may not read calls, `robot` reports
+/// Two organisations; `crm` reads calls, `boss` sees margins too, `rooms` may not read calls, `robot` reports
 /// conversations, `audit` sees all their amounts.
 const DIRECTORY: &str = r#"
 [[organisations]]
@@ -95,7 +95,7 @@ output_per_million = "10.00"
 currency = "USD"
 "#;
 
-/// An agent of Acme whose id tests know.
+/// An agent of Acme with a fixed id.
 const AGENT: &str =
     "INSERT INTO agents (id, organisation_id, name, kind, search, created_at_us, updated_at_us)
     SELECT '00000000-0000-0000-0000-0000000000a6', id, 'Robin', 'virtual', 'robin', 0, 0
@@ -108,7 +108,7 @@ pub struct Engine {
     backstage: Backstage,
 }
 
-/// What lies behind the HTTP face.
+/// The parts behind the HTTP face.
 struct Backstage {
     store: Store,
     database: Arc<TestDatabase>,
@@ -116,12 +116,12 @@ struct Backstage {
 }
 
 impl Engine {
-    /// An engine whose call log holds what `records` makes of the ids of Acme and Bolt.
+    /// An engine with the call log that `records` builds for the ids of Acme and Bolt.
     pub fn start(records: fn(Ids) -> Vec<Cdr>) -> Self {
         Self::start_with(records)
     }
 
-    /// [`Engine::start`] with what a closure makes.
+    /// [`Engine::start`] with a closure.
     pub fn start_with(records: impl FnOnce(Ids) -> Vec<Cdr> + Send + 'static) -> Self {
         let furnish = async move |ground: Ground| {
             let (store, database) = (ground.store, ground.database);
@@ -160,7 +160,7 @@ impl Engine {
         batch.unwrap().events.into_iter().map(|placed| placed.event).collect()
     }
 
-    /// What Acme has used of its credit.
+    /// The used credit of Acme.
     pub fn credit_used(&self) -> String {
         let account = self.backstage.runtime.block_on(self.backstage.store.account(self.ids.acme));
         account.unwrap().unwrap().used.to_text(2)
@@ -172,18 +172,18 @@ impl Engine {
         assert_eq!(stored.unwrap().new, 1);
     }
 
-    /// Stores a record that is there already, as a journal that is read again does.
+    /// Stores an existing record again, as the replay of a journal does.
     pub fn store_again(&self, cdr: Cdr) {
         let stored = self.backstage.runtime.block_on(self.backstage.store.store(&[cdr]));
         assert_eq!(stored.unwrap().new, 0);
     }
 
-    /// How many rows a query finds.
+    /// The number of rows that a query finds.
     pub fn rows(&self, query: &'static str) -> usize {
         self.backstage.runtime.block_on(self.backstage.database.texts(query)).len()
     }
 
-    /// Does to the database what no request does.
+    /// Changes the database in a way that no request can.
     pub fn execute(&self, statement: &'static str) {
         self.backstage.runtime.block_on(self.backstage.database.texts(statement));
     }
@@ -201,20 +201,20 @@ impl Engine {
         self.send(&format!("GET /api/v1{path} HTTP/1.1\r\nAuthorization: Bearer {}\r\n", key(short_id)))
     }
 
-    /// `GET path` as HTTP/1.0, whose body ends with the connection: status, head in lower case, body as it came.
+    /// `GET path` as HTTP/1.0, whose body ends with the connection: status, head in lower case, body unchanged.
     pub fn text(&self, short_id: &str, path: &str) -> (u16, String, String) {
         let token = key(short_id);
         let request = format!("GET /api/v1{path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n");
         self.face.exchange(request.as_bytes())
     }
 
-    /// Sends a request whose lines are given up to the last header, and reads an answer that is no JSON.
+    /// Sends a request, given as its lines without the last headers, and reads a response that is not JSON.
     pub fn send_for_text(&self, head: &str) -> (u16, String, String) {
         let request = format!("{head}Host: sidetone.test\r\nConnection: close\r\n\r\n");
         self.face.exchange(request.as_bytes())
     }
 
-    /// Sends a request whose lines are given up to the last header.
+    /// Sends a request, given as its lines without the last headers.
     pub fn send(&self, head: &str) -> Answer {
         Answer::of(self.send_for_text(head))
     }

@@ -1,4 +1,4 @@
-//! "Error" and "Errors" of the public document: one test per code and per status rule that this version can meet.
+//! "Error" and "Errors" of the public document: one test per code and per status rule that this version can produce.
 //!
 //! `internal` needs a database that fails: see `api/tests/http.rs`.
 
@@ -10,7 +10,7 @@ use crate::records::ended;
 
 const CRM: &str = "acmecrm00001";
 
-/// The envelope: `error` with a code and a message, both texts that say something.
+/// Checks the envelope: `error` with a code and a message, both not empty.
 fn check(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.code()), (status, code), "{}", answer.body);
     assert_eq!(answer.fields(), ["error"]);
@@ -106,7 +106,7 @@ fn status_429_rate_limited_with_retry_after() {
     assert!(answer.head.contains("retry-after: "));
 }
 
-/// Who sends what the paths do not know is told so in the same envelope.
+/// An unsupported method and an oversized URL get the same envelope.
 #[test]
 fn other_statuses_have_the_envelope_too() {
     let engine = Engine::start(|_| vec![]);

@@ -1,5 +1,5 @@
-//! The section `webhooks` of the document: real events are what it says of them. Those that only the database writes are
-//! held against it where `tests/store` reads them: notes, minutes and recordings, on both databases.
+//! The section `webhooks` of the document: real events match it. Events written only by the database (notes, minutes
+//! and recordings) are checked where `tests/store` reads them, on both databases.
 
 use serde_json::Value;
 use sidetone_model::access::Scope;

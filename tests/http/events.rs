@@ -46,7 +46,7 @@ impl Live<'_> {
         }
     }
 
-    /// The ids up to the sign that what was stored has been shown.
+    /// The ids of the stored events, up to the comment `live`.
     fn stored(&mut self) -> Vec<EventId> {
         let mut ids = Vec::new();
         loop {
@@ -59,7 +59,7 @@ impl Live<'_> {
         }
     }
 
-    /// The reason of the gap that the stream begins with, and what stands in it.
+    /// The data of the `stream.gap` event with which the stream begins.
     fn gap(&mut self) -> Value {
         assert_eq!(self.next(), Some(Block::Retry("3000".to_owned())));
         match self.next().unwrap() {
@@ -92,7 +92,7 @@ fn parsed(block: &str) -> Block {
 }
 
 impl Office {
-    /// An open stream at `path` below `/events`, from behind `last`.
+    /// An open stream at `path` below `/events`, starting after `last`.
     fn follow(&self, token: &str, path: &str, last: Option<EventId>) -> Live<'_> {
         let headers: Vec<_> = last.map(|id| ("last-event-id", id.to_string())).into_iter().collect();
         let what = format!("GET /events{path}");
@@ -119,7 +119,7 @@ impl Office {
         self.happen(&vec![(EventKind::CallEnded, self.names.acme, None); count])
     }
 
-    /// Stores an event of Acme whose id says that it was made at second `seconds` of the office's day.
+    /// Stores an event of Acme whose id has the time of second `seconds` of the office's day.
     fn acme_at(&self, seconds: i64) -> EventId {
         let event =
             Event::of(EventKind::CallEnded, self.names.acme, None, at(seconds), &json!({"number": seconds}));
@@ -192,7 +192,7 @@ fn everybody_is_shown_what_they_may_see() {
             assert_eq!(live.event(), live_ones[*at], "{email}: live");
         }
         if !seen.is_empty() {
-            // Nothing came in between.
+            // No other event arrived in between.
             let next = live.event();
             assert!(end.contains(&next), "{email}");
         }
@@ -253,11 +253,11 @@ fn a_team_gets_the_events_of_the_live_rooms_that_it_may_read() {
             assert_eq!(live.event(), event, "{email}: live, and nothing in between");
         }
     }
-    // It continues after an event of the room, and one of another room does not exist for it.
+    // A client may continue after an event of the room; an event of another room is unknown to it.
     let eve = office.login("eve@acme.test");
     assert_eq!(office.follow(&eve, "", Some(stored[0])).stored(), [live_ones[0], again[0]]);
     assert_eq!(office.follow(&eve, "", Some(stored[2])).gap()["data"]["reason"], "unknown_id");
-    // An agent whose extension is taken away starts again, without the rooms of that extension.
+    // An agent that loses its extension must reconnect, and no longer gets the rooms of that extension.
     let change = json!({"extension_id": null});
     assert_eq!(office.ask(&boss, &format!("PATCH /agents/{}", agent.id()), change).status, 200);
     assert_eq!(streams[2].next(), None, "the stream ends");
@@ -292,7 +292,7 @@ fn patterns_and_permissions_choose_the_kinds() {
         let mut live = office.follow(&boss, &format!("?since=2026-01-01{query}"), None);
         assert_eq!(live.stored(), of(kinds), "{query}");
     }
-    // A key that reads conferences alone is told of rooms alone, and refused what it can never be shown.
+    // A key that may only read conferences gets only events of rooms, and an error for kinds that it may never read.
     let body = json!({"name": "rooms", "preset": "conferences", "allow": ["127.0.0.1"]});
     let made = office.ask(&boss, "POST /api-keys", body);
     let rooms = made.body["key"].as_str().unwrap();
@@ -302,7 +302,7 @@ fn patterns_and_permissions_choose_the_kinds() {
     let refused = office.get(rooms, "/events?events=conference.*,call.ended");
     assert_eq!(refused.error(), (403, "forbidden"));
     assert_eq!(refused.message(), "events call.ended: the caller lacks the permission calls:read");
-    // Who may only read is not told whose passwords are guessed.
+    // A user with read permissions gets no events on guessed passwords.
     let member = office.login("mia@acme.test");
     let refused = office.get(&member, "/events?events=security.guessing");
     assert_eq!(refused.error(), (403, "forbidden"));
@@ -342,7 +342,7 @@ fn what_is_wrong_is_named() {
         assert_eq!(status, 400, "{ids:?}");
         assert!(std::str::from_utf8(&body).unwrap().contains("Last-Event-ID: must be the id of an event"));
     }
-    // A token in the address is none: it would stand in every log on the way.
+    // A token in the URL is not accepted: every log on the way would contain it.
     let nobody = office.ask_from("127.0.0.1", None, &format!("GET /events?token={KEEPER}"), Value::Null);
     assert_eq!(nobody.error(), (401, "unauthenticated"));
 }
@@ -355,15 +355,15 @@ fn who_comes_back_gets_what_they_missed() {
     for seen in [0, 150, 299] {
         let mut live = office.follow(KEEPER, "", Some(ids[seen]));
         assert_eq!(live.stored(), ids[seen + 1..], "behind {seen}");
-        // One more, that the next case missed.
+        // One more event, which the next case missed.
         ids.extend(office.acme(1));
         assert_eq!(live.event(), ids[ids.len() - 1], "and then what happens");
     }
-    // The header is the newer word than the address that the client began with.
+    // The header takes precedence over the URL with which the client began.
     assert_eq!(office.follow(KEEPER, "?since=2026-01-01", Some(ids[298])).stored().len(), 4);
-    // What came behind it counts, also for who did not ask for its kind.
+    // Later events count even when the client does not request their kind.
     assert_eq!(office.follow(KEEPER, "?events=call.missed", Some(ids[0])).stored(), []);
-    // An event that the caller may not see is one that does not exist.
+    // An event that the caller may not read counts as unknown.
     let gap = office.follow(KEEPER, "", Some(bolts[0])).gap();
     assert_eq!(gap["data"]["reason"], "unknown_id");
 }
@@ -381,7 +381,7 @@ fn an_instant_chooses_what_was_stored_since() {
 #[test]
 fn a_gap_is_told_and_never_silent() {
     let office = Office::open();
-    // The office's clock says second 100; later it is 15 hours and a minute further on.
+    // The office's clock is at second 100; later it is 15 hours and a minute ahead.
     let old = office.acme_at(90);
     office.pass((15 * 3600 + 60) * 1000);
     let now = 100 + 15 * 3600 + 60;
@@ -401,7 +401,7 @@ fn a_gap_is_told_and_never_silent() {
         assert_eq!(live.stored(), [recent], "what there is follows");
     }
     assert_eq!(office.bus.gaps_total(), [("too_old", 2), ("unknown_id", 2)].into());
-    // Fifteen hours are no gap.
+    // An event fifteen hours old causes no gap.
     let mut live = office.follow(KEEPER, &format!("?since={}", at(now - 15 * 3600 + 1)), None);
     assert_eq!(live.stored(), [recent]);
 }
@@ -415,7 +415,7 @@ fn a_caller_has_five_streams() {
     assert!(refused.header("retry-after").parse::<u32>().unwrap() >= 1);
     assert!(refused.message().starts_with("5 streams are open"), "{}", refused.message());
     assert_eq!(office.bus.open_streams(), 5);
-    // Somebody else's are their own.
+    // Another user's streams are counted separately.
     drop(office.follow(&office.login("boss@acme.test"), "", None));
     streams.pop();
     let mut again = office.follow(KEEPER, "", None);
@@ -461,7 +461,7 @@ fn a_stream_ends_with_what_it_was_opened_by() {
     last.stored();
     let end = office.acme(1);
     office.stop.send(true).unwrap();
-    // What was shown before the end is still read.
+    // An event that was sent before the end is still read.
     let shown = last.next();
     if let Some(Block::Event { id, .. }) = &shown {
         assert_eq!(id.as_deref(), Some(end[0].to_string().as_str()));

@@ -1,4 +1,4 @@
-//! Every example of the document that creates something is accepted as it is pasted, with ids of one's own in it.
+//! Every example of the document that creates something is accepted as printed, with the ids replaced by real ones.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn every_example_that_creates_something_succeeds() {
         if body.get("trunk_id").is_some() {
             body["trunk_id"] = json!(desk.trunk("shared carrier"));
         }
-        // In an organisation that has nothing of the kind yet.
+        // In an organisation that has no such resource yet.
         let schema = content["schema"]["$ref"].as_str().unwrap().trim_start_matches('#');
         if document.pointer(schema).unwrap()["properties"]["organisation_id"]["type"] == "string" {
             body["organisation_id"] = json!(desk.organisation("Bolt"));
@@ -39,7 +39,7 @@ fn every_example_that_creates_something_succeeds() {
     assert!(tried.len() > 10, "{tried:?}");
 }
 
-/// The other examples have the form that the document asks for: nothing is refused for its fields.
+/// The other examples have the form that the document requires: no field is refused.
 #[test]
 fn every_body_has_an_example() {
     let document = sidetone_api::openapi();

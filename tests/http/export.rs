@@ -17,7 +17,7 @@ use crate::records::{at, ended};
 const CRM: &str = "acmecrm00001";
 const BOSS: &str = "acmeboss0001";
 
-/// More records than one piece holds, the first with every field; one of Bolt's.
+/// More records than one chunk, the first with every field; one of Bolt's.
 fn records(ids: Ids) -> Vec<Cdr> {
     let id = Uuid::from_u128;
     let charge =
@@ -99,10 +99,10 @@ fn every_field_that_a_record_shows_is_a_column() {
         let (_, _, body) = engine.text(key, "/cdrs/export?min_billsec=1202");
         let mut columns: Vec<&str> = body.lines().next().unwrap().split(',').collect();
         columns.sort_unstable();
-        // A charge is converted or not: no record shows all.
+        // A charge is converted or not, so no single record has all fields.
         let shown = [0, 1].map(|number| engine.get(key, &format!("/cdrs/{}", ended(number).call_uuid)));
         let mut fields = [shown[0].fields(), shown[1].fields()].concat();
-        // The called party's figures are columns of their own.
+        // The called party's figures are separate columns.
         fields.retain(|name| *name != "media_b");
         let far = shown[0].body["media_b"].as_object().unwrap();
         let far: Vec<String> = far.keys().map(|name| format!("{name}_b")).collect();
@@ -121,7 +121,7 @@ fn the_called_party_has_columns_of_its_own() {
     {
         let (_, _, body) = engine.text(CRM, &format!("/cdrs/export?{query}"));
         let rows: Vec<Vec<&str>> = body.lines().map(|line| line.rsplit(',').collect()).collect();
-        // From the right: no text of a caller stands there.
+        // Counted from the right, where no column has text of a caller.
         let cell = |name: &str| rows[1][rows[0].iter().position(|column| *column == name).unwrap()];
         assert_eq!([cell("media_verdict"), cell("media_verdict_b")], ["ok", verdict], "{body}");
         assert_eq!(cell("media_verdict_worse"), worse);

@@ -170,7 +170,7 @@ fn a_number_is_one_extension_of_its_organisation() {
     assert_eq!(desk.patch(As::Acme, &path, body).status, 409);
 }
 
-/// Checks come before statements, and writers one after the other: nobody gets past a check that no longer holds.
+/// Writers run one after the other, each with its checks first: no check is out of date when its change is written.
 #[test]
 fn of_many_at_once_one_gets_the_number() {
     let desk = Desk::start();

@@ -28,16 +28,16 @@ pub struct Face {
     _dir: Arc<TempDir>,
 }
 
-/// A database of its own with what was declared in it.
+/// A new database with the declared directory.
 pub struct Ground {
     pub store: Store,
     pub database: Arc<TestDatabase>,
-    /// What declaring it said.
+    /// The report of the declaration.
     pub report: Value,
     pub rng: StdRng,
 }
 
-/// Nothing is missing.
+/// No additional state.
 pub struct Ready;
 
 impl Readiness for Ready {
@@ -60,7 +60,7 @@ impl Ground {
 }
 
 impl Face {
-    /// A face over what `furnish` makes of a database with `declared` in it, and what else it hands out.
+    /// A face over the state that `furnish` builds from a database with `declared`, and its second result.
     pub fn open<T: Send + 'static>(
         declared: &'static str,
         furnish: impl AsyncFnOnce(Ground) -> (ApiState, T) + Send + 'static,
@@ -73,13 +73,13 @@ impl Face {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let ground = Ground::new(&folder, declared).await;
-                // The database is dropped behind its store.
+                // The database is dropped after its store.
                 let (store, _database) = (ground.store.clone(), Arc::clone(&ground.database));
                 let (state, more) = furnish(ground).await;
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 started.send((listener.local_addr().unwrap(), more)).unwrap();
                 let shutdown = async {
-                    // Told to stop, or the face is gone: the same.
+                    // Stopped, or the face was dropped: the same.
                     let _ = stopped.await;
                 };
                 sidetone_api::HttpServer::new(listener, state).run(shutdown).await;
@@ -90,8 +90,8 @@ impl Face {
         (Self { address, stop: Some(stop), thread: Some(thread), _dir: dir }, more)
     }
 
-    /// The same with the nodes of a cluster in place of the face, each of them a whole engine: for a test that runs on
-    /// several nodes. `change` makes their settings.
+    /// The same with the nodes of a cluster, each a complete engine, instead of the face: for a test on
+    /// several nodes. `change` modifies their settings.
     #[allow(dead_code, reason = "the panel's tests run on one face")]
     pub fn of_nodes<T: Send + 'static>(
         declared: &'static str,
@@ -121,7 +121,7 @@ impl Face {
                 change(&mut config);
                 let nodes = Nodes::start(&config).await;
                 started.send((nodes.http, more)).unwrap();
-                // Told to stop, or the face is gone: the same.
+                // Stopped, or the face was dropped: the same.
                 let _ = stopped.await;
                 let (first, others) = nodes.into_parts();
                 first.stop(Duration::ZERO).await;
@@ -132,8 +132,8 @@ impl Face {
         (Self { address, stop: Some(stop), thread: Some(thread), _dir: dir }, more)
     }
 
-    /// Sends these bytes and reads what comes until the connection ends: status, head in lower case, body as it
-    /// came.
+    /// Sends these bytes and reads until the connection ends: status, head in lower case, body
+    /// unchanged.
     pub fn exchange(&self, request: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(request).unwrap();
@@ -142,10 +142,10 @@ impl Face {
         parts(bytes)
     }
 
-    /// As [`Face::exchange`], the body as the bytes that it is.
+    /// As [`Face::exchange`], the body as bytes.
     pub fn exchange_bytes(&self, request: &[u8]) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        // A body that is refused by its length alone is not read to its end.
+        // A body that is refused by its length is not read to its end.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -155,8 +155,8 @@ impl Face {
         (status, head, body)
     }
 
-    /// As [`Face::exchange`] where the server may end the connection before it has read all of the request: a
-    /// body that is refused by its length alone is not read to its end.
+    /// As [`Face::exchange`] where the server may end the connection before it has read the complete request: a
+    /// body that is refused by its length is not read to its end.
     pub fn exchange_refused(&self, request: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let _ = stream.write_all(request);
@@ -197,7 +197,7 @@ pub fn key(short_id: &str) -> String {
     format!("tel_{short_id}_0123456789abcdefghijklmnopqrstuvwxyz")
 }
 
-/// An answer, read whole.
+/// A response, read completely.
 pub struct Answer {
     pub status: u16,
     /// In lower case.
@@ -206,7 +206,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer of an exchange whose body is JSON or empty.
+    /// The response of an exchange whose body is JSON or empty.
     pub fn of((status, head, body): (u16, String, String)) -> Self {
         let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() };
         Self { status, head, body }
@@ -229,7 +229,7 @@ impl Answer {
         names
     }
 
-    /// What the items of a page hold under `field`.
+    /// The values of `field` in the items of a page.
     pub fn items(&self, field: &str) -> Vec<&str> {
         self.body["items"].as_array().unwrap().iter().map(|item| item[field].as_str().unwrap()).collect()
     }

@@ -51,7 +51,7 @@ fn a_number_that_the_extension_cannot_dial_is_refused() {
     let cases = [
         (json!({"always": "1001"}), "forwarding.always: is the extension itself".to_owned()),
         (json!({"busy": "4711"}), format!("forwarding.busy: {nowhere}")),
-        // Bolt's extension is none of Acme's.
+        // Bolt's extension does not belong to Acme.
         (json!({"busy": "2001"}), format!("forwarding.busy: {nowhere}")),
         (
             json!({"unregistered": "02079460000"}),
@@ -72,7 +72,7 @@ fn a_number_that_the_extension_cannot_dial_is_refused() {
         assert_eq!((answer.status, answer.message()), (400, message.as_str()), "{forwarding}");
     }
     assert_eq!(desk.get(As::Reader, &path).body["forwarding"].to_string(), NOTHING);
-    // A number that led somewhere when it was set does not stop later changes.
+    // A number that was valid when it was set and is not any more does not block later changes.
     let made = desk.post(As::Acme, "/extensions", json!({"number": "1003"}));
     assert_eq!(desk.patch(As::Acme, &path, json!({"forwarding": {"busy": "1003"}})).status, 200);
     assert_eq!(desk.delete(As::Acme, made.location()).status, 204);
@@ -80,7 +80,8 @@ fn a_number_that_the_extension_cannot_dial_is_refused() {
     assert_eq!(later.status, 200, "{}", later.body);
 }
 
-/// Users set what is their own, and nothing else of it; nothing of other people, and nothing in other organisations.
+/// Users set the forwarding of their own extension and no other field of it, and nothing on other extensions or in
+/// other organisations.
 #[test]
 fn users_set_the_forwarding_of_their_own_extension_alone() {
     let desk = Desk::start();

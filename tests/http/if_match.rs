@@ -1,4 +1,4 @@
-//! ETags of stored rooms: of two changes to one state, the second is refused.
+//! ETags of stored rooms: of two changes based on one state, the second is refused.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn a_room_that_was_changed_since_is_not_changed_again() {
     let third = tag(&desk.get(As::Acme, &path));
     assert_eq!(send(&desk, "PUT", &exemptions, &format!("{second}, {third}"), &exempt).status, 200);
 
-    // A weak tag never matches; `*` is any state; without the header nothing is compared.
+    // A weak tag never matches; `*` matches any state; without the header nothing is compared.
     let fourth = tag(&desk.get(As::Acme, &path));
     assert_eq!(send(&desk, "PATCH", &path, &format!("W/{fourth}"), &json!({"name": "Weak"})).status, 412);
     assert_eq!(send(&desk, "PATCH", &path, "*", &json!({"name": "Any"})).status, 200);

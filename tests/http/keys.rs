@@ -131,7 +131,7 @@ fn a_name_is_taken_once_within_an_organisation() {
     assert_eq!(office.ask(&office.login("boss@bolt.test"), "POST /api-keys", body).status, 201);
 }
 
-/// Nobody hands on what they do not hold; what the carrier costs is the operator's to give.
+/// A caller can only grant permissions that it has; only an operator grants access to carrier costs.
 #[test]
 fn nobody_gives_what_they_do_not_hold() {
     let office = Office::open();
@@ -151,7 +151,7 @@ fn nobody_gives_what_they_do_not_hold() {
     body["organisation_id"] = json!(office.names.acme);
     let made = office.ask(&root, "POST /api-keys", body);
     assert_eq!((made.status, &made.body["organisation_id"]), (201, &json!(office.names.acme)));
-    // It keeps what it was given when somebody else changes something else about it.
+    // The key keeps its permissions when another user changes something else about it.
     let what = format!("PATCH /api-keys/{}", made.id());
     let renamed = office.ask(&boss, &what, json!({"name": "m"}));
     assert_eq!(renamed.body["permissions"], json!(["calls:read", "margin:read"]), "{}", renamed.text);
@@ -185,7 +185,7 @@ fn keys_are_their_organisations_own() {
     }
 }
 
-/// Wrong keys of every kind are one answer; that of a key from the wrong address is another only for who has it.
+/// All wrong keys get the same response; a valid key from a wrong address gets another one, which needs the key.
 #[test]
 fn wrong_keys_are_answered_alike() {
     let office = Office::open();
@@ -202,8 +202,8 @@ fn wrong_keys_are_answered_alike() {
     }
 }
 
-/// H8: ten thousand guesses; how long an answer takes tells neither whether there is such a key nor how much of the
-/// secret was right. Medians of guesses that took turns, with room for a busy machine.
+/// H8: ten thousand guesses: the response time shows neither whether a key exists nor how much of the
+/// secret was right. Compares medians of interleaved guesses, with tolerance for a busy machine.
 #[test]
 fn the_time_of_an_answer_says_nothing_about_the_key() {
     let office = Office::open();
@@ -232,8 +232,8 @@ fn the_time_of_an_answer_says_nothing_about_the_key() {
     assert!(unknown * 10 < last * 20 && last * 10 < unknown * 20, "unknown {unknown} ns, known {last} ns");
 }
 
-/// H9: twice the limit for three minutes from eight callers at once; accepted is the limit, to the request, and
-/// who waits as long as they are told is let in.
+/// H9: twice the limit for three minutes from eight concurrent callers: exactly the limit is accepted, and
+/// a caller that waits for `Retry-After` is accepted.
 #[test]
 fn the_rate_of_a_key_is_exact_over_eight_connections() {
     let office = Office::open();
@@ -261,7 +261,7 @@ fn the_rate_of_a_key_is_exact_over_eight_connections() {
             elapsed_ms += 3_900;
         }
         assert_eq!(accepted, 60, "minute {minute}");
-        // What the last refusal said, from when it was said.
+        // The time in the last refusal, counted from that refusal.
         let waited = told_ms - 3_900;
         assert!(
             (59_000..=61_000).contains(&(elapsed_ms + waited)),

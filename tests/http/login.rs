@@ -41,13 +41,13 @@ fn a_wrong_password_and_an_unknown_address_are_answered_alike() {
     }
 }
 
-/// The time tells nobody who has an account: both cost one hash. Bounds wide enough for a busy machine; a lookup
-/// without a hash is a hundred times faster.
+/// The response time does not show which accounts exist: both cases compute one hash. The bounds allow for a busy
+/// machine; a lookup without a hash is a hundred times faster.
 #[test]
 fn an_unknown_address_costs_the_same_work() {
     let office = Office::open();
     let mut times: [Vec<u128>; 2] = Default::default();
-    // They take turns, so that what else the machine does meets both.
+    // Interleaved, so that other load on the machine affects both.
     for number in 0..18 {
         let kind = number % 2;
         let email = ["boss@acme.test", "nobody@acme.test"][kind];
@@ -92,7 +92,7 @@ fn the_sixth_failure_in_five_minutes_waits_and_locks_nobody_else_out() {
     assert_eq!(office.try_login("127.0.0.1", "boss@acme.test", PASSWORD).status, 200);
 }
 
-/// Tries that are sent at once are counted before their passwords are looked at.
+/// Concurrent attempts are counted before their passwords are checked.
 #[test]
 fn many_tries_at_once_are_no_more_than_five() {
     let office = Office::open();
@@ -108,7 +108,7 @@ fn many_tries_at_once_are_no_more_than_five() {
     assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)));
 }
 
-/// Every login counts against the address, also with a token: an account is no help in guessing others.
+/// Every login counts against the address, also one with a token: an account does not help to guess others.
 #[test]
 fn logins_are_bounded_per_address() {
     let office = Office::open();
@@ -143,7 +143,7 @@ fn a_logout_ends_that_session_alone() {
     assert_eq!(office.get(&first, "/cdrs").error(), (401, "unauthenticated"));
     assert_eq!(office.ask(&first, "POST /auth/logout", Value::Null).status, 401);
     assert_eq!(office.get(&second, "/cdrs").status, 200);
-    // What is over is forgotten, what could still be used is not.
+    // Ended sessions are deleted only when their tokens have expired.
     office.pass(HOURS_12_MS - 60_000);
     office.ask(&second, "POST /auth/logout", Value::Null);
     assert_eq!(office.get(&first, "/cdrs").status, 401);
@@ -195,7 +195,7 @@ fn another_role_and_being_kept_out_end_every_session() {
     assert_eq!(office.get(&mia, "/cdrs").status, 401);
 }
 
-/// H7 end to end; every variant is in the tests of the token itself.
+/// H7 end to end; the tests of the token itself have every variant.
 #[test]
 fn a_forged_session_is_refused() {
     let office = Office::open();
@@ -229,7 +229,7 @@ fn keys_have_no_session() {
     }
 }
 
-/// 1,200 a minute for a user, however many sessions they have; the headers are on every answer.
+/// 1,200 a minute for a user over all sessions; the headers are on every response.
 #[test]
 fn a_user_has_one_rate_over_all_sessions() {
     let office = Office::open();
@@ -251,7 +251,7 @@ fn a_user_has_one_rate_over_all_sessions() {
     assert_eq!(office.get(&tokens[0], "/cdrs").status, 200);
 }
 
-/// "Every response carries" the three headers: whoever asks, whatever the answer.
+/// "Every response carries" the three headers: for any caller and any response.
 #[test]
 fn the_rate_headers_are_on_every_answer() {
     let office = Office::open();

@@ -1,4 +1,4 @@
-//! Sessions and meetings of conference rooms over HTTP: who reads and reports them, and what is refused by name.
+//! Sessions and meetings of conference rooms over HTTP: who reads and reports them, and the fields named in errors.
 
 use std::sync::Arc;
 
@@ -179,7 +179,7 @@ fn a_meeting_is_read_as_it_was_reported() {
     expected["session_id"] = json!(session);
     expected["room_id"] = json!(board.room);
     assert_eq!((read.status, &read.body), (200, &expected));
-    // What was read can be sent back.
+    // A body that was read can be sent back.
     assert_eq!(board.put(session, &read.body).status, 200);
     let late = board.put(session, &meeting("writing"));
     assert_eq!((late.status, late.code()), (409, "conflict"));

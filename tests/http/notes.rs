@@ -78,7 +78,7 @@ const CARRIERS: CallId = CallId(Uuid::from_u128(0xCA11_0003));
 const BOLTS: CallId = CallId(Uuid::from_u128(0xCA11_0004));
 const LEGS: [LegId; 2] = [LegId(Uuid::from_u128(0x1E61)), LegId(Uuid::from_u128(0x1E62))];
 
-/// Phones that take everything, until the switch is busy.
+/// Phones that accept everything, until the switch is busy.
 #[derive(Default)]
 struct Fake {
     calls: Mutex<HashMap<CallId, CallPhones>>,
@@ -107,7 +107,7 @@ impl Phones for Fake {
     }
 }
 
-/// A face with notes, and what is behind it.
+/// A face with notes, and its parts.
 struct Desk {
     face: Face,
     phones: Arc<Fake>,
@@ -190,7 +190,7 @@ impl Desk {
         format!("/extensions/{}/messages", self.extensions[0])
     }
 
-    /// What the phones were sent so far, once there are `count`.
+    /// The notes sent to the phones so far, once there are `count`.
     fn sent(&self, count: usize) -> Vec<Dispatch> {
         for _ in 0..2_000 {
             let sent = self.phones.sent.lock().clone();
@@ -417,7 +417,7 @@ fn every_filter_of_the_lists_narrows_and_a_wrong_one_is_named() {
     }
 }
 
-/// As long as there is a record or a note of it, a call has a list.
+/// A call has a list as long as it has a record or a note.
 #[test]
 fn the_list_of_a_call_outlives_it() {
     let desk = Desk::start();
@@ -445,7 +445,7 @@ fn a_repeated_request_with_its_key_is_one_note() {
     assert!(again.head.contains("idempotency-replayed: true"));
     let other = desk.send(NOTES, &info(TALK), headers, r#"{"title":"b"}"#);
     assert_eq!((other.status, other.code()), (422, "idempotency_key_reused"));
-    // A refusal for good is kept, too; the note is sent once.
+    // A permanent refusal is kept too; the note is sent once.
     let refused = desk.send(NOTES, &info(CARRIERS), headers, r#"{"title":"a"}"#);
     assert_eq!(refused.status, 409);
     assert_eq!(desk.post(NOTES, &info(TALK), r#"{"title":"last"}"#).status, 202);
@@ -455,7 +455,7 @@ fn a_repeated_request_with_its_key_is_one_note() {
     assert_eq!(desk.get(NOTES, &infos(TALK)).body["total"], 2);
 }
 
-/// What the call-info URL answers becomes a note with the source `url`, or a failed one with the reason.
+/// The response of the call-info URL becomes a note with the source `url`, or a failed one with the reason.
 #[test]
 fn what_a_call_info_url_answers_is_on_the_list_of_the_call() {
     let desk = Desk::start();

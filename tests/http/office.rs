@@ -1,4 +1,4 @@
-//! The HTTP face with people who log in, without a socket: the caller's address and the time are the test's.
+//! The HTTP face with users who log in, without a socket: the test sets the caller's address and the time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::database::TestDatabase;
 use crate::face::{Ground, Ready};
 use crate::records::{TempDir, at};
 
-/// Two tenants and the platform; everybody's password is [`PASSWORD`].
+/// Two tenants and the platform; the password of all users is [`PASSWORD`].
 const PEOPLE: &str = r#"
 [[organisations]]
 name = "Acme"
@@ -95,12 +95,12 @@ sip_domain = "platform.test"
   role = "operator"
 "#;
 
-/// Everybody's password.
+/// The password of all users.
 pub const PASSWORD: &str = "correct horse";
-/// The key that manages Acme, from 127.0.0.1 alone.
+/// The key that manages Acme, only from 127.0.0.1.
 pub const KEEPER: &str = "tel_acmekeeper01_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// The HTTP face over a database of its own.
+/// The HTTP face with its own database.
 pub struct Office {
     pub names: Names,
     pub store: Store,
@@ -114,7 +114,7 @@ pub struct Office {
     _dir: TempDir,
 }
 
-/// The ids of what [`PEOPLE`] declares.
+/// The ids of the resources in [`PEOPLE`].
 #[derive(Clone, Copy)]
 pub struct Names {
     pub acme: OrganisationId,
@@ -126,7 +126,7 @@ pub struct Names {
     pub bolt_line: ExtensionId,
 }
 
-/// An answer, read whole.
+/// A response, read completely.
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
@@ -140,7 +140,7 @@ impl Office {
         Self::with_calls(|_| Vec::new())
     }
 
-    /// An office with what `records` makes of the names.
+    /// An office with the call log that `records` builds for the ids.
     pub fn with_calls(records: impl FnOnce(Names) -> Vec<Cdr>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let (runtime, dir) = (runtime.unwrap(), TempDir::new());
@@ -193,12 +193,12 @@ impl Office {
         self.router.clone()
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, milliseconds: i64) {
         self.clock.fetch_add(milliseconds * 1000, Ordering::SeqCst);
     }
 
-    /// The token of a session of `email`, begun now.
+    /// The token of a new session of `email`.
     pub fn login(&self, email: &str) -> String {
         let answer = self.try_login("127.0.0.9", email, PASSWORD);
         assert_eq!(answer.status, 200, "{email}: {}", answer.text);
@@ -225,7 +225,7 @@ impl Office {
         self.runtime.block_on(self.answer(address, token, what, body))
     }
 
-    /// The status and the body of an answer that does not end.
+    /// The status and the body of an endless response.
     pub async fn open_stream(&self, token: &str, what: &str, headers: &[(&str, String)]) -> (u16, Body) {
         let (method, path) = what.split_once(' ').unwrap();
         let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
@@ -242,7 +242,7 @@ impl Office {
         (response.status().as_u16(), response.into_body())
     }
 
-    /// [`Office::ask_from`], to be waited for.
+    /// [`Office::ask_from`] as a future.
     pub async fn answer(&self, address: &str, token: Option<&str>, what: &str, body: Value) -> Answer {
         let (method, path) = what.split_once(' ').unwrap();
         let peer = SocketAddr::new(address.parse().unwrap(), 4711);
@@ -307,19 +307,19 @@ impl Answer {
         names
     }
 
-    /// The texts under `field` of the items of a list.
+    /// The strings under `field` of the items of a list.
     pub fn items(&self, field: &str) -> Vec<&str> {
         let items = self.body["items"].as_array().unwrap();
         items.iter().map(|item| item[field].as_str().unwrap()).collect()
     }
 
-    /// The id of what was made.
+    /// The id of the created resource.
     pub fn id(&self) -> &str {
         self.body["id"].as_str().unwrap()
     }
 }
 
-/// Two nodes, of which one drains and has a name that must not become markup.
+/// Two nodes, of which one is draining and has a name that must be escaped in HTML.
 struct TwoNodes;
 
 impl Nodes for TwoNodes {

@@ -1,4 +1,4 @@
-//! Pages by cursor, on every list.
+//! Cursor pages, on every list.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn a_page_by_cursor_goes_on_where_the_last_one_ended() {
     assert_eq!((&second.body["total"], &second.body["offset"]), (&json!(5), &json!(2)));
 }
 
-/// A cursor belongs to the list, the filters, the sort and the organisation that it was made for.
+/// A cursor belongs to the list, the filters, the sort and the organisation for which it was issued.
 #[test]
 fn a_cursor_of_another_list_is_refused() {
     let desk = Desk::start();

@@ -1,4 +1,4 @@
-//! What callers are played: an organisation's own sounds over HTTP, and how every node hears of them.
+//! An organisation's own prompts over HTTP, and how every node gets them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::records::{TempDir, at};
 
 const WAV: &str = "Content-Type: audio/wav\r\n";
 
-/// A recording of so many samples, all of them `sample`.
+/// A recording with this many samples, all of them `sample`.
 fn wav(sample: i16, samples: usize) -> Vec<u8> {
     let data: Vec<u8> = std::iter::repeat_n(sample.to_le_bytes(), samples).flatten().collect();
     [header(16_000, data.len() as u64).as_slice(), &data].concat()
@@ -99,7 +99,7 @@ fn an_organisation_has_sounds_under_names_of_its_own() {
     assert_eq!((names.len(), names.is_sorted()), (builtin + 20, true), "{names:?}");
     let (status, refused) = put(&desk, As::Rooms, "/own-21", &wav(7, 1_600));
     assert_eq!((status, refused["error"]["code"].as_str()), (409, Some("conflict")), "{refused}");
-    // One of them is replaced, and one makes room.
+    // One of them is replaced, and a deletion makes room.
     assert_eq!(put(&desk, As::Rooms, "/own-20", &wav(8, 3_200)).1["duration_ms"], 200);
     assert_eq!(desk.delete(As::Rooms, &path(&desk, "/own-1")).status, 204);
     assert_eq!(put(&desk, As::Rooms, "/own-21", &wav(7, 1_600)).0, 200);
@@ -144,7 +144,7 @@ fn what_cannot_be_played_says_why() {
         "{}",
         answer.message()
     );
-    // The longest that there may be.
+    // The longest allowed sound.
     let (status, body) = put(&desk, As::Acme, "/hold-music", &wav(0, 16_000 * 120));
     assert_eq!(status, 200, "{body}");
 }
@@ -174,7 +174,7 @@ fn who_may_do_what() {
     }
 }
 
-/// Somebody who is not let in sends no long body, and nothing else is longer than before.
+/// A caller without authentication cannot send a long body, and no other resource accepts a longer one than before.
 #[test]
 fn only_a_sound_may_be_long() {
     let desk = Desk::start();
@@ -186,7 +186,7 @@ fn only_a_sound_may_be_long() {
     assert!(request("PUT", "/x", "", &long).len() > long.len());
 }
 
-/// Two nodes on one database: each plays what was stored on either.
+/// Two nodes on one database: each plays the sounds stored on either.
 #[tokio::test]
 async fn every_node_plays_what_was_stored() {
     let dir = TempDir::new();
@@ -213,7 +213,7 @@ async fn every_node_plays_what_was_stored() {
             );
         }
     }
-    // A node that starts now has it at once; one that is removed is played no more.
+    // A node that starts now has the sound immediately; a removed one is no longer played.
     let (late, mut followed) = (Library::new(), Followed::default());
     followed.catch_up(&ground.store, &late).await.unwrap();
     assert_eq!(late.clip(acme, Language::English, Prompt::Joined).samples(), [6; 320]);

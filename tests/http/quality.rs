@@ -1,4 +1,4 @@
-//! What is known of the media of a call, over HTTP: of records, and of calls that are up.
+//! The media quality of a call over HTTP: of records, and of live calls.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::face::{Answer, Face, Ready, key, request};
 use crate::office::Office;
 use crate::records::{answered, at, ended};
 
-/// What a session says of a leg whose party says that.
+/// The report of a session on a leg whose party sends this scenario.
 fn report(scenario: &str) -> Report {
     let scenario: Scenario = scenario.parse().unwrap();
     let mut session = Session::new(SessionConfig::default());
     play(&scenario, &mut session)
 }
 
-/// The media of a call of a minute, between a caller who is lossy and a callee who is well.
+/// The media of a one-minute call between a lossy caller and a good callee.
 fn media(call: CallId) -> CallQuality {
     let leg = |scenario: &str, side, party: &str| {
         let report = report(scenario);
@@ -180,12 +180,12 @@ fn it_is_shown_to_who_may_see_the_record_alone() {
     }
 }
 
-/// Written with the record, once, and gone with it.
+/// Stored with the record, once, and deleted with it.
 #[test]
 fn it_lives_and_dies_with_its_record() {
     let engine = Engine::start(records);
     let first = engine.get(BOSS, &path(1)).body;
-    // A journal that is replayed after a crash brings the same record again.
+    // A journal that is replayed after a crash contains the same record again.
     let again = with_media(Cdr { organisation_id: engine.ids.acme, ..ended(1) });
     engine.store_again(again);
     assert_eq!(engine.get(BOSS, &path(1)).body, first);
@@ -193,7 +193,7 @@ fn it_lives_and_dies_with_its_record() {
     assert_eq!(engine.rows("SELECT body FROM cdr_quality"), 0);
 }
 
-/// A switch that carries call 1 of Acme and call 2 of somebody else, and has too much to do for call 3.
+/// A switch with call 1 of Acme and call 2 of another organisation, too busy for call 3.
 struct Carried(OrganisationId);
 
 impl LiveQuality for Carried {

@@ -1,4 +1,4 @@
-//! What calls cost, over HTTP.
+//! The prices of calls, over HTTP.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn every_wrong_field_is_named() {
     }
 }
 
-/// A tenant reads its own prices and sets none; what carriers charge is nobody's business but the operator's.
+/// A tenant reads its own prices and sets none; only operators see the carriers' prices.
 #[test]
 fn prices_are_the_operators_to_set() {
     let desk = Desk::start();
@@ -140,7 +140,7 @@ fn prices_are_the_operators_to_set() {
     assert_eq!(desk.get(As::Nobody, "/sell-rates").status, 401);
 }
 
-/// What is paid for cannot go unnoticed: organisations and trunks stay while there are rates for them.
+/// Rates are never deleted implicitly: organisations and trunks cannot be deleted while they have rates.
 #[test]
 fn what_has_rates_stays() {
     let desk = Desk::start();

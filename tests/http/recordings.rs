@@ -1,4 +1,4 @@
-//! H14: the recording of a session over HTTP, by pieces, by whoever may hear it and nobody else.
+//! H14: the recording of a session over HTTP, also in ranges, only for callers with the permission.
 
 use std::sync::Arc;
 
@@ -49,10 +49,10 @@ sip_domain = "bolt.test"
 "#;
 
 const NODE: NodeId = NodeId(Uuid::from_u128(1));
-/// Ten seconds and a frame: several pieces, the last of them short.
+/// Ten seconds and a frame: several chunks, the last of them short.
 const FRAMES: i64 = 501;
 
-/// A room of Acme's with sessions in every state, and one of Bolt's.
+/// A room of Acme with sessions in every state, and one of Bolt's.
 struct Site {
     face: Face,
     room: RoomId,
@@ -70,7 +70,7 @@ const DELETED: u128 = 5;
 const LOST: u128 = 6;
 const LIVE_AND_SILENT: u128 = 7;
 const ELSEWHERE: u128 = 8;
-/// Of calls of Acme's that were merged, and of calls of Bolt's.
+/// Sessions of Acme's merged calls, and of Bolt's.
 const MERGED: u128 = 9;
 const MERGED_ELSEWHERE: u128 = 10;
 
@@ -143,7 +143,7 @@ async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
     ground.store.create(Scope::Everything, new, at(0)).await.unwrap().id
 }
 
-/// Ten seconds that count upwards, by the recorder itself.
+/// Records ten seconds of ascending samples, with the real recorder.
 fn record(disk: &DataDisk, owner: OrganisationId, number: u128) {
     let mut recordings = Recordings::new(disk.clone(), 0, Arc::default());
     let (begin, mut sink) = Begin::new(owner, session(number), &Arc::default());
@@ -204,12 +204,12 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
     ground.store.store_sessions(NodeId(Uuid::from_u128(2)), &elsewhere).await.unwrap();
 }
 
-/// The room of merged calls that a session is of.
+/// The room of merged calls for a session.
 fn merged_room(number: u128) -> RoomName {
     RoomName::Merged(CallId(Uuid::from_u128(0xCA11_0000 + number)))
 }
 
-/// A session of merged calls that is over, with its recording.
+/// A session of merged calls that has ended, with its recording.
 async fn merged(ground: &Ground, organisation_id: OrganisationId, number: u128) {
     let row = SessionRow {
         id: session(number),
@@ -256,7 +256,7 @@ fn all_of_it() {
     assert_eq!(header(&head, "content-range"), None);
     assert_eq!(header(&head, "x-content-type-options"), Some("nosniff"));
     assert_eq!(header(&head, "cache-control"), Some("no-store"));
-    // HEAD is GET without the body, and a range is nothing to it.
+    // HEAD is GET without the body, and ignores a range.
     let (status, head_of_head, body) =
         site.ask("acmeboss0001", "HEAD", &site.path(COMPLETE), "Range: bytes=0-1\r\n");
     assert_eq!((status, body.len()), (200, 0));
@@ -310,7 +310,7 @@ fn a_part_of_the_version_that_the_caller_has() {
     let (_, head, _) = site.get("");
     let etag = header(&head, "etag").unwrap().to_owned();
     let modified = header(&head, "last-modified").unwrap();
-    // The head was put into lower case.
+    // The client converted the head to lower case.
     let modified = httpdate::fmt_http_date(httpdate::parse_http_date(&capitals(modified)).unwrap());
     for version in [&etag, &modified] {
         assert_eq!(site.get(&format!("Range: bytes=0-9\r\nIf-Range: {version}\r\n")).0, 206, "{version}");
@@ -326,7 +326,7 @@ fn a_part_of_the_version_that_the_caller_has() {
     }
     assert_eq!(site.get("If-None-Match: \"other\"\r\n").0, 200);
     assert_eq!(site.get(&format!("If-Modified-Since: {modified}\r\n")).0, 304);
-    // Written again, it is another version.
+    // A file that was written again is another version.
     let path = site.disk.path(site.owner, session(COMPLETE));
     let mut file = site.file();
     file.truncate(8_080);
@@ -336,7 +336,7 @@ fn a_part_of_the_version_that_the_caller_has() {
     assert_ne!(header(&head, "etag"), Some(etag.as_str()));
 }
 
-/// `mon, 01 jan 2026 00:00:00 gmt` as it was sent.
+/// Restores the capitals of `mon, 01 jan 2026 00:00:00 gmt`.
 fn capitals(date: &str) -> String {
     let mut parts: Vec<String> = date.split(' ').map(str::to_owned).collect();
     for at in [0, 2] {
@@ -400,7 +400,7 @@ fn a_deleted_recording_is_gone_and_its_session_remains() {
     for headers in ["", "Range: bytes=0-9\r\n"] {
         assert_eq!(site.get(headers).0, 404, "{headers}");
     }
-    // A crash between the file and the entry: the deletion is repeated.
+    // A crash between the removals of the file and the entry: the deletion can be repeated.
     assert_eq!((delete(LOST).0, delete(LOST).0), (204, 404));
 }
 
@@ -418,7 +418,7 @@ fn the_recording_of_merged_calls_is_deleted_by_its_organisation_alone() {
         ("acmelisten01", own.clone(), 403),
         ("boltboss0001", own.clone(), 403),
         ("acmeboss0001", path(MERGED_ELSEWHERE, MERGED_ELSEWHERE), 403),
-        // Another organisation's session under a room of one's own.
+        // Another organisation's session in a path with the caller's own room.
         ("boltboss0001", path(MERGED_ELSEWHERE, MERGED), 404),
         ("acmeboss0001", path(MERGED, MERGED_ELSEWHERE), 404),
         ("acmeboss0001", path(0xFFFF, MERGED), 404),
@@ -430,13 +430,13 @@ fn the_recording_of_merged_calls_is_deleted_by_its_organisation_alone() {
     assert_eq!([204, 404], [(); 2].map(|()| status("acmeboss0001", &own)));
     assert!(!file.exists());
     assert_eq!(site.ask("acmeboss0001", "GET", &format!("{own}/audio"), "").0, 404);
-    // A stored room has such a name too.
+    // A stored room also has such a name.
     let stored = format!("/conferences/svc-room-{}/sessions/{}/recording", site.room, session(COMPLETE));
     assert_eq!(status("boltboss0001", &stored), 403);
     assert_eq!(status("acmeboss0001", &stored), 204);
 }
 
-/// No other tenant's file, and no file beside the recordings.
+/// A path reads no other tenant's file, and no file outside the recordings.
 #[test]
 fn nobody_hears_what_is_not_theirs() {
     let site = Site::start();

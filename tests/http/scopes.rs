@@ -1,4 +1,4 @@
-//! Whose records a caller sees: in the list, its total, the export and by id.
+//! The records that a caller sees: in the list, its total, the export and by id.
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{OrganisationId, TeamId};
@@ -22,12 +22,12 @@ fn records(names: Names) -> Vec<Cdr> {
         record(2, names.acme, Some(names.sales)),
         record(3, names.acme, None),
         record(4, names.bolt, Some(names.bolt_support)),
-        // An id that another organisation has too is no way in.
+        // A team id of another organisation gives no access.
         record(5, names.bolt, Some(names.support)),
     ]
 }
 
-/// Who, and the records that they see.
+/// Each user, and the records that they see.
 const SEEN: [(&str, &[u128]); 7] = [
     ("root@platform.test", &[1, 2, 3, 4, 5]),
     ("boss@acme.test", &[1, 2, 3]),
@@ -118,7 +118,7 @@ fn the_filters_of_a_supervisor_reach_no_other_team() {
     }
 }
 
-/// What a call cost is for operators, and for keys that one gave it to.
+/// Carrier costs are for operators, and for keys to which an operator granted access.
 #[test]
 fn margins_are_for_operators() {
     let office = Office::with_calls(records);

@@ -61,7 +61,7 @@ fn an_agent_takes_the_calls_of_an_extension() {
         "user_id",
     ];
     assert_eq!(made.fields(), fields);
-    // What the switch routes by: the engine reads it again when the revision has grown.
+    // The routing data: the engine reads it again when the revision has grown.
     let directory = || office.runtime.block_on(office.store.directory()).unwrap();
     let before = directory();
     let ada = before.extensions.iter().find(|extension| extension.id == office.names.ada).unwrap();
@@ -165,7 +165,7 @@ fn teams_and_agents_are_their_organisations_own() {
     }
 }
 
-/// Who sees one team sees its agents and itself; who is in none sees nothing.
+/// A user of one team sees that team and its agents; a user without a team sees nothing.
 #[test]
 fn a_supervisor_sees_their_own_team() {
     let office = Office::open();

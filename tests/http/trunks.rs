@@ -210,7 +210,7 @@ fn every_wrong_field_is_named() {
     assert_eq!(answer.message(), expected.join("; "));
     let answer = desk.post(As::Acme, "/trunks", json!({"name": "x", "register": true}));
     assert_eq!(answer.message(), "register: needs an address and a username to register with");
-    // The whole is checked after a change, too.
+    // A change is validated together with the stored fields, too.
     let path = format!("/trunks/{}", desk.trunk("acme carrier"));
     assert_eq!(desk.patch(As::Acme, &path, json!({"register": true})).status, 400);
 }
@@ -234,7 +234,7 @@ fn tenants_name_the_internet_alone() {
     }
 }
 
-/// What the operator gave a tenant's trunk is not taken away by a change of something else.
+/// Settings from the operator on a tenant's trunk are kept when the tenant changes another field.
 #[test]
 fn what_an_operator_gave_stays() {
     let desk = Desk::start();
@@ -250,7 +250,8 @@ fn what_an_operator_gave_stays() {
     assert_eq!(desk.patch(As::Acme, &path, json!({"accept_from": ["10.0.0.0/9"]})).status, 400);
 }
 
-/// A carrier that knows us by our address cannot tell two tenants apart: the calls of one would be billed to the other.
+/// A carrier that identifies the engine by its address cannot distinguish two tenants: calls of one would be billed to
+/// the other.
 #[test]
 fn a_carrier_is_one_organisations_or_shared_by_the_operator() {
     let desk = Desk::start();
@@ -281,12 +282,12 @@ fn a_carrier_is_one_organisations_or_shared_by_the_operator() {
         let path = format!("/trunks/{}", desk.trunk("bolt carrier"));
         assert_eq!(desk.patch(As::Bolt, &path, body).status, 409);
     }
-    // Not even an operator gives one carrier address to two.
+    // Even an operator cannot give one carrier address to two organisations.
     let both = json!({
         "name": "bolt's", "address": "sip:carrier.example", "organisation_id": desk.organisation("Bolt")
     });
     assert_eq!(desk.post(As::Operator, "/trunks", both).status, 409);
-    // What all share, an operator may give to one as well.
+    // An operator may also assign a shared address to one organisation.
     let shared = json!({
         "name": "bolt's", "accept_from": ["192.0.2.1"], "organisation_id": desk.organisation("Bolt")
     });

@@ -102,7 +102,7 @@ fn everything_that_is_wrong_with_a_user_is_named() {
     assert_eq!(answer.message(), "team_id: the organisation has no such team");
 }
 
-/// An operator of the platform is nobody's to make, to change or to become, but an operator's.
+/// Only an operator of the platform can create, change or appoint an operator.
 #[test]
 fn nobody_appoints_above_themselves() {
     let office = Office::open();
@@ -131,7 +131,7 @@ fn nobody_appoints_above_themselves() {
         let answer = office.ask(&token, &format!("PATCH /users/{mia}"), json!({"role": "operator"}));
         assert_eq!(answer.status, 403);
     }
-    // The key may not do all that an administrator may.
+    // The key lacks some permissions of an administrator.
     let admin = json!({"email": "me@acme.test", "role": "org_admin"});
     assert_eq!(office.ask(KEEPER, "POST /users", admin).error(), (403, "forbidden"));
     let member = json!({"email": "me@acme.test", "role": "agent"});

@@ -25,21 +25,21 @@ fn the_public_api_is_api_v1() {
     assert_eq!((elsewhere.status, elsewhere.code()), (404, "not_found"));
 }
 
-/// Rule 2: what was released does not change incompatibly: `api/tests/openapi` compares; here stands that clients
-/// are told to ignore what they do not recognise.
+/// Rule 2: released parts do not change incompatibly: `api/tests/openapi` compares; this test checks that clients
+/// are instructed to ignore what they do not recognise.
 #[test]
 fn clients_are_told_that_fields_can_appear() {
     let document = sidetone_api::openapi();
     let text = document["info"]["description"].as_str().unwrap();
     assert!(text.contains("clients ignore what they do not recognise"));
-    // No schema of a public answer promises that nothing else comes.
+    // No schema of a public response forbids additional fields.
     for name in ["Cdr", "CdrPage", "ErrorBody", "ErrorDetail"] {
         let schema = &document["components"]["schemas"][name];
         assert_ne!(schema["additionalProperties"], Value::Bool(false), "{name}");
     }
 }
 
-/// Rule 3: nothing is announced to go, so no answer says so.
+/// Rule 3: no removal is announced, so no response has the headers for one.
 #[test]
 fn nothing_is_deprecated_now() {
     let document = sidetone_api::openapi();
@@ -51,7 +51,7 @@ fn nothing_is_deprecated_now() {
     assert!(!answer.head.contains("deprecation:") && !answer.head.contains("sunset:"));
 }
 
-/// Rule 4: the other endpoints are marked as the panel's own.
+/// Rule 4: the other endpoints are marked as internal to the panel.
 #[test]
 fn every_endpoint_says_whether_clients_may_rely_on_it() {
     for item in sidetone_api::openapi()["paths"].as_object().unwrap().values() {

@@ -95,7 +95,7 @@ fn one_is_made_read_changed_and_removed() {
     let read = desk.get(As::Acme, &path);
     assert_eq!((read.status, read.fields().as_slice()), (200, &fields[..]), "the secret is shown once");
     assert!(!desk.get(As::Acme, "/webhooks").body.to_string().contains("whsec_"));
-    // What was read can be sent back.
+    // A body that was read can be sent back.
     let again = desk.patch(As::Acme, &path, read.body.clone());
     assert_eq!((again.status, &again.body), (200, &read.body), "{}", again.body);
     let change =
@@ -165,7 +165,7 @@ fn every_wrong_field_is_named() {
     }
 }
 
-/// W6: at save; what is refused when it is sent is `outbound_http`'s own test.
+/// W6 when the URL is saved; refusals at sending are in the tests of `outbound_http`.
 #[test]
 fn an_address_that_is_not_public_is_refused_at_save() {
     let desk = Desk::start();
@@ -206,7 +206,7 @@ fn an_address_that_is_not_public_is_refused_at_save() {
     }
 }
 
-/// Nobody is sent what they may not read.
+/// A webhook gets only events that the caller who sets it may read.
 #[test]
 fn events_are_those_that_the_caller_may_read() {
     let desk = Desk::start();
@@ -241,7 +241,7 @@ fn events_are_those_that_the_caller_may_read() {
             assert!(answer.message().contains(lacking), "{}", answer.message());
         }
     }
-    // What a webhook has already may be sent back by who could not have given it.
+    // A caller may send back the webhook's existing event kinds even when it could not set them itself.
     let path = desk.post(As::Acme, "/webhooks", json!({"url": "https://a.example", "events": ["*"]}));
     let path = path.location().to_owned();
     let patch = |body: Value| {
@@ -328,7 +328,7 @@ fn a_secret_is_rotated_and_shown_once() {
     assert_eq!(secrets.len(), 3);
 }
 
-/// No sender runs beside the desk: what is queued stays as it was queued.
+/// No sender runs at the desk: a queued delivery keeps its state.
 #[test]
 fn a_test_is_queued_and_read_back() {
     let desk = Desk::start();
@@ -360,7 +360,7 @@ fn a_test_is_queued_and_read_back() {
     assert_eq!(desk.get(As::Acme, &one).body, queued.body);
     let second = desk.post(As::Acme, &format!("{path}/test"), json!({}));
 
-    // Newest first, without what is sent.
+    // Newest first, without the payload.
     let list = format!("{path}/deliveries");
     let page = desk.get(As::Acme, &list);
     assert_eq!(page.fields(), ["items", "limit", "offset", "total"]);
@@ -385,7 +385,7 @@ fn a_test_is_queued_and_read_back() {
 
     let again = desk.send(As::Acme, "POST", &format!("{one}/redeliver"), None);
     assert_eq!((again.status, &again.body["status"]), (202, &json!("pending")), "{}", again.body);
-    // Switched off, what waits is cancelled, and nothing is queued.
+    // When the webhook is switched off, waiting deliveries are cancelled, and nothing is queued.
     assert_eq!(desk.patch(As::Acme, &path, json!({"active": false})).status, 200);
     assert_eq!(desk.get(As::Acme, &one).body["status"], "cancelled");
     assert_eq!(desk.get(As::Acme, &one).body["next_attempt_at"], json!(null));
@@ -399,7 +399,7 @@ fn a_test_is_queued_and_read_back() {
     assert_eq!((again.status, &again.body["status"]), (202, &json!("pending")));
 }
 
-/// A delivery of one webhook is none of another one's, of the same organisation too.
+/// A delivery is not found below another webhook, not even of the same organisation.
 #[test]
 fn a_delivery_belongs_to_its_webhook() {
     let desk = Desk::start();

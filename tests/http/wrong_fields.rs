@@ -1,5 +1,5 @@
-//! An answer names every wrong field of a request, whichever kind of rule it breaks: its form, its range, another field,
-//! or what is stored. One table over every operation that creates or changes something.
+//! A response names every wrong field of a request, whichever kind of rule it breaks: its form, its range, another
+//! field, or stored data. One table over every operation that creates or changes something.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::desk::{As, Desk};
 
-/// An id that nothing has.
+/// An unused id.
 const NONE: &str = "00000000-0000-4000-8000-000000000001";
 
-/// A request with wrong fields, and their names in the order of the answer.
+/// A request with wrong fields, and their names in the order of the response.
 struct Case {
     operation: &'static str,
     who: As,
@@ -20,7 +20,7 @@ struct Case {
     wrong: &'static [&'static str],
 }
 
-/// What the table needs beside the directory of the desk.
+/// Resources for the table beyond the directory of the desk.
 struct Things {
     agent: String,
     ai_price: String,
@@ -422,7 +422,7 @@ fn money(desk: &Desk, things: &Things) -> Vec<Case> {
     ]
 }
 
-/// Several values of other resources are one conflict that names them all; nothing is carried out.
+/// Several values taken by other resources are one conflict that names them all; nothing is changed.
 #[test]
 fn a_conflict_names_every_taken_value() {
     let desk = Desk::start();
@@ -437,7 +437,7 @@ fn a_conflict_names_every_taken_value() {
     assert_eq!(desk.get(As::Operator, "/organisations").body["total"], 2);
 }
 
-/// What a tenant may not see is not looked up for it: a wrong request says the same whether it exists or not.
+/// Another tenant's resource is never looked up: a wrong request gets the same response whether it exists or not.
 #[test]
 fn nothing_of_another_organisation_is_shown() {
     let desk = Desk::start();

@@ -1,11 +1,11 @@
-//! A client that speaks HTTP/1.0: an answer ends with its connection, a stream with what was stored.
+//! A client that speaks HTTP/1.0: a response ends with its connection, a stream after the stored events.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-/// An answer, read whole.
+/// A response, read completely.
 pub struct Answer {
     pub status: u16,
     /// The status line and the headers, in lower case.
@@ -14,7 +14,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null when it is none.
+    /// The body as JSON; null when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// Sends one request from `address` as the proxy in front of the engine tells it.
+/// Sends one request, with `from` as the client address that a proxy in front of the engine reports.
 pub fn send(
     engine: SocketAddr,
     from: Option<&str>,
@@ -65,7 +65,7 @@ pub fn send_with(
     loop {
         let len = stream.read(&mut piece).unwrap();
         bytes.extend_from_slice(&piece[..len]);
-        // A stream of events does not end; it says when what was stored has been shown.
+        // A stream of events does not end; the comment `live` follows the stored events.
         if len == 0 || bytes.ends_with(b"\n\n: live\n\n") {
             break;
         }

@@ -1,4 +1,4 @@
-//! Two tenants with the same things under recognisable names, behind the whole engine.
+//! Two tenants with the same resources under recognisable names, behind a complete engine.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,10 +35,11 @@ pub const PASSWORD: &str = "correct horse battery staple";
 pub struct Fixture {
     pub acme: Tenant,
     pub bolt: Tenant,
-    /// The engine's own, which works on the engine's runtime alone: a connection ends with the runtime that opened it.
+    /// The engine's own store, which works only on the engine's runtime: a connection ends with the runtime that opened
+    /// it.
     pub store: Store,
     runtime: Handle,
-    /// Where another client reaches the database.
+    /// The URL of the database for another client.
     pub database_url: String,
     address: SocketAddr,
     operator: String,
@@ -48,24 +49,24 @@ pub struct Fixture {
     _thread: JoinHandle<()>,
 }
 
-/// One of the two.
+/// One of the two tenants.
 pub struct Tenant {
-    /// What every text of the tenant contains.
+    /// A string in every text of the tenant.
     pub plant: String,
     pub organisation: String,
     /// A key with every permission.
     pub key: String,
-    /// Its things by name: `team.red`.
+    /// Its resources by name, such as `team.red`.
     pub ids: BTreeMap<String, String>,
 }
 
 impl Tenant {
-    /// The id of a thing; of one that this tenant has not, one that nobody has.
+    /// The id of a resource of this tenant.
     pub fn id(&self, name: &str) -> String {
         self.ids.get(name).unwrap_or_else(|| panic!("the fixture has no {name}: {:?}", self.ids)).clone()
     }
 
-    /// Something that `team_id`, `extension_id` and the like may name.
+    /// A resource that `team_id`, `extension_id` and the like may name.
     pub fn id_for(&self, field: &str) -> String {
         let kind = field.strip_suffix("_id").unwrap();
         let mut named = self.ids.iter().filter(|(name, _)| name.split('.').next() == Some(kind));
@@ -85,13 +86,13 @@ impl Tenant {
 }
 
 impl Fixture {
-    /// The one that tests share which change nothing.
+    /// The fixture shared by tests that change nothing.
     pub fn shared() -> &'static Fixture {
         static SHARED: LazyLock<Fixture> = LazyLock::new(Fixture::new);
         &SHARED
     }
 
-    /// One of its own.
+    /// A new fixture.
     pub fn new() -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let (started, start) = mpsc::channel();
@@ -102,10 +103,10 @@ impl Fixture {
             runtime.block_on(async {
                 site::declare(dir.path(), &directory()).await;
                 let mut config = site::config(dir.path());
-                // Each caller without a token comes from an address of its own.
+                // Each caller without a token has its own address.
                 config.http.settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
                 config.signalling.keep_days = 1;
-                // Webhooks go to this host, where nobody takes them.
+                // Webhooks are sent to this host, where nothing listens.
                 config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
                 let nodes = Nodes::start(&config).await;
                 let phones = talking(nodes.first.sip[0]).await;
@@ -158,7 +159,7 @@ impl Fixture {
         self.runtime.block_on(work)
     }
 
-    /// Sends a request; one without a token from an address that no other has.
+    /// Sends a request; one without a token comes from a unique address.
     pub fn send(&self, method: &str, path: &str, token: Option<&str>, body: &Value) -> Answer {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let from = format!("198.18.{}.{}", number / 250, number % 250 + 1);
@@ -166,7 +167,7 @@ impl Fixture {
         client::send(self.address, from, method, path, token, body)
     }
 
-    /// The token of somebody who logged in.
+    /// The token of a user's session.
     pub fn session(&self, email: &str) -> String {
         if let Some(token) = self.sessions.lock().unwrap().get(email) {
             return token.clone();
@@ -176,7 +177,7 @@ impl Fixture {
         token
     }
 
-    /// The token of somebody who logs in anew.
+    /// The token of a new session.
     pub fn log_in(&self, email: &str) -> String {
         let body = json!({"email": email, "password": PASSWORD});
         let answer = self.send("POST", "/api/v1/auth/login", None, &body);
@@ -184,7 +185,7 @@ impl Fixture {
         answer.json()["token"].as_str().unwrap().to_owned()
     }
 
-    /// Where the engine is.
+    /// The engine's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -194,20 +195,20 @@ impl Fixture {
         &self.operator
     }
 
-    /// Whether an id is no tenant's alone.
+    /// Whether an id belongs to no single tenant.
     pub fn is_shared(&self, id: &str) -> bool {
         self.acme.ids.values().any(|own| own == id) && self.bolt.ids.values().any(|own| own == id)
     }
 
-    /// What the operator is answered, which must be a success.
+    /// The response to the operator, which must be a success.
     fn operate(&self, method: &str, path: &str, body: Value) -> Value {
         let answer = self.send(method, &format!("/api/v1{path}"), Some(&self.operator), &body);
         assert!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text);
         answer.json()
     }
 
-    /// Waits until the switch of each node has read a room that was created in the store: a target that does not exist is then
-    /// what is wrong.
+    /// Waits until the switch of each node has read a room that was created in the store: from then on a wrong target
+    /// is reported as the error.
     fn wait_for_room(&self, room: &str) {
         let path = format!("/api/v1/conference-rooms/{room}/dial");
         let unknown = json!({"kind": "extension", "target": "9999", "role": "participant"});
@@ -228,7 +229,7 @@ impl Fixture {
         panic!("the switch does not know the room {room}");
     }
 
-    /// Places a call of a team that ends by itself, and returns its request once it is over.
+    /// Places a call of a team that ends by itself, and returns its request once it has ended.
     fn requested(&self, plant: &str, ids: &BTreeMap<String, String>, team: &str) -> String {
         let call = json!({"from": ids[&format!("extension.{team}")], "to": "1003", "max_seconds": 1,
             "reference": format!("{plant} {team}plant")});
@@ -245,7 +246,7 @@ impl Fixture {
         panic!("the call is not over: {id}");
     }
 
-    /// Makes what an apply file cannot declare, and collects the ids of everything.
+    /// Creates what an apply file cannot declare, and collects the ids of everything.
     fn furnish(&self, plant: &str) -> Tenant {
         let mut tenant = tenant(plant);
         let find = |path: &str, field: &str, value: &str| {
@@ -309,7 +310,7 @@ impl Fixture {
             ids.insert(name.to_owned(), find(&of("/conference-rooms"), "number", number));
         }
         ids.insert("live_room".to_owned(), format!("svc-room-{}", ids["room"]));
-        // The second one: the room goes on without them.
+        // The second member: the room stays live without it.
         ids.insert("member".to_owned(), "2".to_owned());
         let call = live["items"].as_array().unwrap().iter().find(|call| call["destination"] == "200");
         let call = call.unwrap_or_else(|| panic!("nobody called the room: {live}"));
@@ -355,7 +356,7 @@ async fn talking(sip: SocketAddr) -> Vec<Arc<Phone>> {
             );
             site::within("a call", calls.wait_for(|calls| calls.up == 1)).await.unwrap();
         }
-        // A room with a member of the blue team and one of none, and a room with a member of the red team.
+        // A room with a member of the blue team and one without a team, and a room with a member of the red team.
         for (at, room, up) in [(0, "202", 2), (1, "200", 2), (2, "200", 3)] {
             let (mut calls, phone) = (registered[at].calls(), Arc::clone(&registered[at]));
             tokio::spawn(async move { phone.call(CallPlan { talk_time: None, ..CallPlan::to(room) }).await });
@@ -400,7 +401,7 @@ pub fn conversation(plant: &str, ids: &BTreeMap<String, String>, team: &str) -> 
     })
 }
 
-/// A price that is one organisation's alone.
+/// A price of a single organisation.
 pub fn ai_price(plant: &str, organisation: &str) -> Value {
     json!({"kind": "sell", "organisation_id": organisation, "provider": plant, "model": "first",
         "text_input_per_million": "1.00", "output_per_million": "2.00", "currency": "EUR"})
@@ -419,7 +420,7 @@ async fn store_records(store: &Store, tenants: &[&Tenant]) {
     store.store_signalling(NodeId(Uuid::nil()), 1, &signalling).await.unwrap();
 }
 
-/// A room of each tenant that somebody was in.
+/// A room of each tenant with a past session.
 async fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
     for tenant in tenants {
         let organisation_id = OrganisationId(tenant.organisation.parse().unwrap());
@@ -495,7 +496,7 @@ fn key(id: &str) -> String {
     format!("tel_{id}_0123456789abcdefghijklmnopqrstuvwxyz")
 }
 
-/// The apply file: the operator's own organisation, and the two.
+/// The apply file: the operator's own organisation, and the two tenants.
 fn directory() -> String {
     let user = |email: &str, role: &str, team: &str| {
         let team = if team.is_empty() { String::new() } else { format!("team = \"{team}\"\n") };
@@ -554,7 +555,7 @@ fn directory() -> String {
     text
 }
 
-/// Requests until a room must be known: half a minute at least.
+/// Requests until a room must be known: at least half a minute.
 const ROOM_POLLS: u32 = 300;
-/// Reads of a request until its call must be over: two minutes at least.
+/// Reads of a request until its call must have ended: at least two minutes.
 const CALL_POLLS: u32 = 6_000;

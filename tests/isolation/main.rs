@@ -1,8 +1,8 @@
-//! Who may see what: every operation of the API document against every kind of caller (reliability H1, H3).
+//! Access rights: every operation of the API document against every kind of caller (reliability H1, H3).
 //!
 //! The operations come from the document and the expectations from the table in `policy.rs`: an operation without a
-//! row fails, and so does a row without an operation. Two tenants hold the same things under recognisable names;
-//! nothing of one ever stands in an answer to the other, nothing of one team in an answer to the other team.
+//! row fails, and so does a row without an operation. Two tenants hold the same resources under recognisable names;
+//! no response to one contains anything of the other, and no response to a team contains anything of the other team.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -75,7 +75,7 @@ fn a_caller_without_the_permission_is_refused() {
     }
 }
 
-/// A key of another tenant with every permission there is.
+/// A key of another tenant with every permission.
 #[test]
 fn a_foreign_tenant_reaches_nothing() {
     let fixture = Fixture::shared();
@@ -107,7 +107,7 @@ fn a_foreign_tenant_reaches_nothing() {
     }
 }
 
-/// Every id that a list can be filtered by, of another tenant.
+/// Every id by which a list can be filtered, of another tenant.
 #[test]
 fn a_foreign_id_in_the_query_finds_nothing() {
     let fixture = Fixture::shared();
@@ -137,7 +137,7 @@ fn a_foreign_id_in_the_query_finds_nothing() {
     assert!(tried >= 10, "only {tried} parameters");
 }
 
-/// A body that is right but for one id, which is another tenant's.
+/// A valid body except for one id, which belongs to another tenant.
 #[test]
 fn a_foreign_id_in_the_body_is_refused() {
     let fixture = Fixture::shared();
@@ -167,7 +167,7 @@ fn a_foreign_id_in_the_body_is_refused() {
     assert!(tried >= 4, "only {tried} fields");
 }
 
-/// A supervisor of the red team asks for what is the blue team's.
+/// A supervisor of the red team requests resources of the blue team.
 #[test]
 fn another_team_reaches_nothing() {
     let fixture = Fixture::shared();
@@ -189,7 +189,7 @@ fn another_team_reaches_nothing() {
     }
 }
 
-/// What nobody may write is not written: ids, tenants and times.
+/// Read-only fields are not written: ids, tenants and times.
 #[test]
 fn read_only_fields_are_never_assigned() {
     let fixture = Fixture::shared();
@@ -218,7 +218,7 @@ fn read_only_fields_are_never_assigned() {
     assert!(tried >= 3, "only {tried} operations");
 }
 
-/// The last column of the matrix; what deletes goes last.
+/// The last column of the matrix: permitted callers; deletions run last.
 #[test]
 fn who_may_is_answered() {
     let fixture = Fixture::new();
@@ -227,7 +227,7 @@ fn who_may_is_answered() {
     for row in others.into_iter().chain(deletes) {
         let token = match row.shape {
             Shape::Public => None,
-            // One of its own: it may be the last thing that the session is used for.
+            // A new session: the request may end it.
             Shape::Session => Some(fixture.log_in(&acme.user("member"))),
             _ if row.operator => Some(fixture.operator().to_owned()),
             _ => Some(acme.key.clone()),
@@ -267,7 +267,7 @@ fn the_list_of_nodes_has_the_limits_of_the_others() {
     }
 }
 
-/// The envelope with that status and code, and nothing beside it.
+/// The error envelope with that status and code, and nothing else.
 fn refused(row: &Row, answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{}: {}", row.operation, answer.text);
     let body = answer.json();
@@ -275,10 +275,10 @@ fn refused(row: &Row, answer: &Answer, status: u16, code: &str) {
     assert_eq!(body.as_object().unwrap().len(), 1, "{}: {}", row.operation, answer.text);
 }
 
-/// No name and no id of these tenants stands in the answer, but for what the caller sent.
+/// The response contains no name and no id of these tenants, except for what the caller sent.
 fn clean(fixture: &Fixture, row: &Row, answer: &Answer, sent: &str, tenants: &[&Tenant]) {
     if row.operation == "POST /api/v1/auth/login" {
-        // Who logs in is told who they are.
+        // A login returns the user's own data.
         return;
     }
     let text = answer.text.to_lowercase();

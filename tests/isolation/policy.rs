@@ -4,50 +4,50 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Tenant, ai_price, conversation, meeting};
 
-/// What an operation is to a caller who may not have what it leads to.
+/// The effect of an operation, which determines the response to a caller without access to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Does something to one thing: another tenant's is refused.
+    /// Acts on one resource: another tenant's is refused.
     Act,
-    /// Changes one thing: another tenant's is refused.
+    /// Changes one resource: another tenant's is refused.
     Change,
-    /// Makes a thing: in another tenant, or out of another's things, it is refused.
+    /// Creates a resource: in another tenant, or from another's resources, it is refused.
     Create,
-    /// Removes one thing: another tenant's is refused.
+    /// Deletes one resource: another tenant's is refused.
     Delete,
-    /// Lists things: another tenant's are not among them.
+    /// Lists resources: another tenant's are not among them.
     List,
-    /// Reads one thing: another tenant's is refused.
+    /// Reads one resource: another tenant's is refused.
     One,
-    /// For whoever asks from this host, without a token.
+    /// For any client on this host, without a token.
     Local,
-    /// For anybody, with a token or without.
+    /// For any client, with a token or without.
     Public,
-    /// Makes or changes one thing under an id that the caller chooses.
+    /// Creates or changes one resource under an id that the caller chooses.
     Put,
-    /// For people who logged in, about themselves.
+    /// For logged-in users, on themselves.
     Session,
-    /// The same for every tenant: answers this status to any caller with the permission.
+    /// The same for every tenant: responds with this status to any caller with the permission.
     Shared(u16),
 }
 
-/// Who may use an operation, and how it is called.
+/// Who may use an operation, and how the test calls it.
 pub struct Row {
     pub operation: &'static str,
     pub shape: Shape,
-    /// What fills the path, by its name in the fixture, with spaces between.
+    /// The values for the path, by their names in the fixture, separated by spaces.
     id: &'static str,
-    /// What stands behind the path.
+    /// The part after the path.
     query: &'static str,
     body: fn(&Tenant) -> Value,
-    /// For the operator alone.
+    /// Only for the operator.
     pub operator: bool,
-    /// What a supervisor and an agent of another team are answered, when that does not follow from the shape.
+    /// The status for a supervisor and an agent of another team, when it does not follow from the shape.
     team: Option<u16>,
-    /// What of their own they are shown in a list.
+    /// A resource of their own that they see in a list.
     team_sees: &'static str,
     right: Option<u16>,
-    /// Another answer that is right too.
+    /// Another correct status.
     pub or: Option<u16>,
 }
 
@@ -115,12 +115,12 @@ impl Row {
         filled + rest + self.query
     }
 
-    /// The body that is right for `tenant`; null when there is none.
+    /// The valid body for `tenant`; null when there is none.
     pub fn body(&self, tenant: &Tenant) -> Value {
         (self.body)(tenant)
     }
 
-    /// What a body's id field leads to, by its name in the fixture.
+    /// The resource for an id field of the body, by its name in the fixture.
     pub fn body_id(&self, field: &str) -> String {
         match field {
             "call_uuid" => "cdr_id",
@@ -131,7 +131,7 @@ impl Row {
         .to_owned()
     }
 
-    /// What who may is answered.
+    /// The status for a permitted caller.
     pub fn right(&self) -> u16 {
         self.right.unwrap_or(match self.shape {
             Shape::Create => 201,
@@ -141,12 +141,12 @@ impl Row {
         })
     }
 
-    /// What they are shown of their own.
+    /// A resource of their own that they see in a list.
     pub fn team_sees(&self) -> &'static str {
         self.team_sees
     }
 
-    /// What a supervisor and an agent of another team are answered: they list their own team's things, and write
+    /// The status for a supervisor and an agent of another team: they list their own team's resources, and write
     /// nothing.
     pub fn other_team(&self) -> u16 {
         self.team.unwrap_or(if self.shape == Shape::List { 200 } else { 403 })
@@ -156,7 +156,7 @@ impl Row {
 use Shape::{Act, Change, Create, Delete, List, Local, One, Public, Put, Session, Shared};
 
 pub const ROWS: &[Row] = &[
-    // Who one is.
+    // The caller's own identity.
     row("POST /api/v1/auth/login", Public, "")
         .body_of(|tenant| json!({"email": tenant.user("member"), "password": crate::fixture::PASSWORD})),
     row("GET /api/v1/auth/me", Session, ""),
@@ -168,7 +168,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/calls", List, ""),
     row("GET /api/v1/calls/{uuid}", One, "call.blue"),
     row("GET /api/v1/calls/{uuid}/quality", One, "call.blue"),
-    // Calls that programs place.
+    // Calls placed over the API.
     row("POST /api/v1/calls", Act, "")
         .with_query("?dry_run=true")
         .body_of(|tenant| json!({"from": tenant.id("extension.blue"), "to": "1003"})),
@@ -202,7 +202,7 @@ pub const ROWS: &[Row] = &[
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
     row("GET /api/v1/extensions/{id}/messages", One, "extension.blue"),
-    // Last: the offers of `unhold` may still be under way, and a parked call refuses the operations above.
+    // Last: the offers of `unhold` may still be in progress, and a parked call refuses the operations above.
     row("POST /api/v1/calls/{uuid}/park", Act, "call.blue").or(409),
     row("DELETE /api/v1/calls/{uuid}", Delete, "call.blue"),
     // The call log.
@@ -234,7 +234,7 @@ pub const ROWS: &[Row] = &[
         .for_operators()
         .body_of(|_| json!({"output_per_million": "3.00"})),
     row("DELETE /api/v1/ai-prices/{id}", Delete, "price").for_operators(),
-    // What calls cost.
+    // The prices of calls.
     row("GET /api/v1/sell-rates", List, "").for_other_teams(403),
     row("POST /api/v1/sell-rates", Create, "").for_operators().body_of(|tenant| {
         json!({"organisation_id": tenant.organisation, "prefix": "+45", "per_minute": "0.02", "currency": "EUR"})
@@ -260,7 +260,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/fx-rates/{id}", One, "fx_rate").for_operators(),
     row("PATCH /api/v1/fx-rates/{id}", Change, "fx_rate").for_operators().body_of(|_| json!({"rate": "0.93"})),
     row("DELETE /api/v1/fx-rates/{id}", Delete, "fx_rate").for_operators(),
-    // What conference rooms left behind.
+    // The history of conference rooms.
     row("GET /api/v1/conference-rooms/{id}/sessions", One, "room"),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}", One, "room session"),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/recording/audio", One, "room session").answers(404),
@@ -318,7 +318,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/trunks/{id}/status", One, "trunk"),
     row("PATCH /api/v1/trunks/{id}", Change, "trunk").body_of(|_| json!({"priority": 3})),
     row("DELETE /api/v1/trunks/{id}", Delete, "trunk.spare"),
-    // What happened, as it happens; and what was stored before, so that there is something to see.
+    // The live stream of events; stored events come first, so that there is something to read.
     row("GET /api/v1/events", List, "").with_query("?since=2026-01-01"),
     // Conference rooms.
     row("GET /api/v1/conference-rooms", List, "").shows_teams("\"total\":0"),
@@ -336,7 +336,7 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/conference-rooms/{id}/dial", Act, "room")
         .answers(202)
         .body_of(|_| json!({"kind": "extension", "target": "1003", "role": "participant"})),
-    // Conference rooms that somebody is in.
+    // Live conference rooms.
     row("GET /api/v1/conferences", List, ""),
     row("GET /api/v1/conferences/{room}", One, "live_room"),
     row("GET /api/v1/conferences/by-call/{uuid}", One, "call.room"),
@@ -367,7 +367,7 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/conferences/{room}/stop-playing", Act, "live_room").answers(204),
     row("POST /api/v1/conferences/{room}/members/{id}/kick", Act, "live_room member").answers(204),
     row("POST /api/v1/conferences/{room}/end", Act, "live_room").answers(204),
-    // Who is let in, and their teams.
+    // Users and keys, and their teams.
     row("GET /api/v1/teams", List, ""),
     row("POST /api/v1/teams", Create, "")
         .body_of(|tenant| json!({"name": "green", "organisation_id": tenant.organisation})),
@@ -400,7 +400,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/api-keys/{id}", One, "key"),
     row("PATCH /api/v1/api-keys/{id}", Change, "key").body_of(|_| json!({"rate_per_minute": 100})),
     row("DELETE /api/v1/api-keys/{id}", Delete, "key"),
-    // Where events are sent.
+    // Webhooks.
     row("GET /api/v1/webhooks", List, "").for_other_teams(403),
     row("POST /api/v1/webhooks", Create, "").body_of(
         |tenant| json!({"url": "https://127.0.0.1/new", "events": ["*"], "organisation_id": tenant.organisation}),
@@ -414,7 +414,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/webhooks/{id}/deliveries/{delivery_id}", One, "webhook delivery"),
     row("POST /api/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", Act, "webhook delivery")
         .answers(202),
-    // The reference, and whoever watches the process.
+    // The API reference, and probes of the process.
     row("GET /api/v1/docs", Public, ""),
     row("GET /api/v1/docs/style.css", Public, ""),
     row("GET /api/v1/nodes", Shared(200), "").for_operators().for_other_teams(403),

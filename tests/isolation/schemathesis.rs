@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::fixture::Fixture;
 use crate::records::TempDir;
 
-/// No server error, no answer that the document does not describe, no operation that forgets to ask who calls.
+/// Finds no server error, no undocumented response, and no operation without authentication.
 #[test]
 #[ignore = "needs schemathesis: bash .ci/schemathesis.sh"]
 fn schemathesis_finds_nothing() {
     let program = std::env::var("SIDETONE_SCHEMATHESIS").expect("SIDETONE_SCHEMATHESIS names the program");
     let fixture = Fixture::new();
-    // A key must not fuzz away the keys, its own among them; the operator's session must not either.
+    // A key must not change or delete the keys, itself included; the operator's session must not end itself either.
     run(&program, &fixture, &fixture.acme.key, &["--exclude-operation-id-regex", SELF_HARM]);
     run(
         &program,
@@ -26,7 +26,7 @@ fn schemathesis_finds_nothing() {
 fn run(program: &str, fixture: &Fixture, token: &str, only: &[&str]) {
     let examples = std::env::var("SIDETONE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "50".to_owned());
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/isolation");
-    // It leaves a cache where it runs.
+    // Schemathesis writes a cache into its current directory.
     let dir = TempDir::new();
     let status = Command::new(program)
         .current_dir(dir.path())
@@ -45,7 +45,7 @@ fn run(program: &str, fixture: &Fixture, token: &str, only: &[&str]) {
     assert!(status.success(), "schemathesis found something");
 }
 
-/// What would take the caller's own access away in the middle of the run.
+/// Operations that would remove the caller's own access during the run.
 const SELF_HARM: &str = "^(changeApiKey|deleteApiKey|logout|changePassword)$";
-/// What only an operator is let into, and what the key must not do to itself.
+/// Operations for operators only, and those that the key must not use on itself.
 const OPERATORS: &str = "^(createOrganisation|getOrganisation|deleteOrganisation|[a-zA-Z]*(AiPrices?|CostRates?|FxRates?|SellRates?|ApiKeys?))$";

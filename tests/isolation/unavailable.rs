@@ -1,4 +1,5 @@
-//! A database that cannot do it now: 503 with `Retry-After` from every operation, nothing kept, nobody else held up.
+//! An unavailable database: every operation returns 503 with `Retry-After`, nothing is stored, and no other caller
+//! waits.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::fixture::Fixture;
 use crate::policy::{ROWS, Row, Shape};
 use crate::site;
 
-/// Operations that ask nothing of the connections that organisations share: the switch knows the answer, or it is found
-/// out who asks.
+/// Operations that do not use the shared connections of the organisations: the switch answers, or they belong to
+/// authentication.
 const WITHOUT_THE_DATABASE: &[&str] = &[
     "POST /api/v1/auth/login",
     "GET /api/v1/calls",
@@ -95,13 +96,13 @@ fn every_operation_says_503_while_the_database_is_away() {
     }
 }
 
-/// Another client of the database, which keeps others out until it is dropped.
+/// Another client of the database, which blocks other clients until it is dropped.
 enum Lock {
     Postgres(PgConnection),
     Sqlite(SqliteConnection),
 }
 
-/// Locks a table, on SQLite all that is written.
+/// Locks a table against all access, on SQLite the database against writes.
 async fn lock(fixture: &Fixture, table: &str) -> Lock {
     match chosen() {
         Kind::Postgres => {
@@ -152,7 +153,7 @@ fn a_failure_that_passes_is_not_kept_for_its_key() {
     assert!(answer.head.contains("idempotency-replayed: true"), "{}", answer.head);
 }
 
-/// Waits until so many connections wait for a lock.
+/// Waits until this many connections wait for a lock.
 async fn waiting(fixture: &Fixture, count: i64) {
     let mut connection = PgConnection::connect(&fixture.database_url).await.unwrap();
     let query = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted
@@ -163,7 +164,7 @@ async fn waiting(fixture: &Fixture, count: i64) {
     connection.close().await.unwrap();
 }
 
-/// On PostgreSQL alone: what is read there can be made to wait.
+/// Only on PostgreSQL, where readers can be blocked.
 #[test]
 fn slow_reads_of_one_organisation_hold_up_no_other_and_no_login() {
     if chosen() == Kind::Sqlite {

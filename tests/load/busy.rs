@@ -1,5 +1,5 @@
-//! `node_busy` comes before quality suffers: an engine that gets too little time refuses calls of programs while the calls
-//! that are up are still good.
+//! `node_busy` is reported before quality suffers: an engine with too little processor time refuses calls over the API
+//! while existing calls are still good.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,21 +11,21 @@ use crate::process::Process;
 use crate::records::TempDir;
 use crate::{load, provision};
 
-/// The lengths of the pauses, in milliseconds: the engine is stopped so long five times a second. From 5 ms on, the
-/// packets that come meanwhile have waited too long; a listener's jitter buffer holds out for several times that.
+/// The lengths of the pauses, in milliseconds: the engine is stopped for that long five times a second. From 5 ms on,
+/// packets of that time count as late; a listener's jitter buffer bridges several times that.
 const PAUSES_MS: [u64; 8] = [10, 20, 30, 40, 60, 90, 120, 160];
-/// Of the audio of a call, 99 of 100 packets come within this time, in milliseconds; otherwise it is heard to stutter.
+/// 99 of 100 audio packets of a call arrive within this delay, in milliseconds; a longer one would be audible.
 const DELAY_MAX_MS: f64 = 60.0;
-/// Of the packets, this share may be lost, in percent.
+/// The share of packets that may be lost, in percent.
 const LOSS_MAX_PCT: f64 = 1.0;
-/// A pause that is longer than intended by this is the machine's, not the test's.
+/// A pause that exceeds its length by more than this is caused by the machine, not the test.
 const OVERRUN_MAX: Duration = Duration::from_millis(15);
 const CALLS: usize = 8;
 
 /// Stops and continues a process.
 struct Pauses {
     shell: Process,
-    /// How much longer than intended a pause was at most.
+    /// The longest excess of a pause over its intended length.
     overrun: Duration,
 }
 
@@ -36,7 +36,8 @@ impl Pauses {
         Self { shell, overrun: Duration::ZERO }
     }
 
-    /// Stops the process five times a second for `pause`, until `holds`, at most for `time`; returns whether it did.
+    /// Stops the process five times a second for `pause`, until `holds` is true, at most for `time`; returns whether it
+    /// was.
     fn until(&mut self, pause: Duration, time: Duration, mut holds: impl FnMut() -> bool) -> bool {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -54,7 +55,7 @@ impl Pauses {
     }
 }
 
-/// Lets the key of the load program place calls, and only late packets count as load.
+/// Gives the key of the load program the permission to place calls, and makes only late packets count as load.
 fn prepare(dir: &Path) {
     let change = |file: &str, from: &str, to: &str| {
         let path = dir.join(file);
@@ -66,7 +67,7 @@ fn prepare(dir: &Path) {
     change("sidetone.toml", "[node]\n", "[node]\nbusy_cpu_percent = 0\nbusy_late_percent = 2\n");
 }
 
-/// Whether a call of a program is possible: it would be placed, or the node is busy.
+/// Whether a call over the API is refused because the node is busy; `None` before the phone is registered.
 fn is_busy(engine: &Engine) -> Option<bool> {
     let call = r#"{"from": "100000", "to": "100001"}"#;
     let (status, answer) = engine.post("/api/v1/calls?dry_run=true", call);
@@ -107,7 +108,7 @@ fn an_engine_that_is_late_refuses_calls_before_those_that_are_up_suffer() {
     judge(found, pauses.overrun, &report, &records);
 }
 
-/// Checks that the node was busy, and that the calls that were up were good up to then and after.
+/// Checks that the node became busy, and that existing calls were good until then and afterwards.
 fn judge(found: Option<u64>, overrun: Duration, report: &Value, records: &[Value]) {
     let pause = found.unwrap_or_else(|| panic!("no pause of {PAUSES_MS:?} ms made the node busy"));
     let verdicts: Vec<&Value> = records.iter().map(|record| &record["media_verdict"]).collect();

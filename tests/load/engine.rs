@@ -1,4 +1,4 @@
-//! The engine as a process, on what the load program has provisioned.
+//! The engine as a process, with the configuration that the load program has provisioned.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -48,7 +48,7 @@ impl Engine {
         send(self.http, "POST", path, json)
     }
 
-    /// Waits until `condition` has an answer.
+    /// Waits until `condition` returns a value.
     pub(crate) fn until<T>(&self, what: &str, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let deadline = Instant::now() + WAIT_MAX;
         loop {

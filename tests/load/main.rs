@@ -1,4 +1,4 @@
-//! The load program (`examples/load`) against an engine: what it provisions the engine reads, and what it asks for is done.
+//! The load program (`examples/load`) against an engine: the engine reads what it provisions, and answers its requests.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -90,7 +90,7 @@ fn calls_are_done_and_recorded() {
     {
         assert!(report[name].as_f64().is_some_and(|ms| ms > 0.0), "{name}: {report:#}");
     }
-    // Both sides talk for 0.8 seconds of each call; a busy machine may be late with some of it.
+    // Both parties talk for 0.8 seconds of each call; a busy machine may send some of it late.
     let [sent, received] = ["packets sent", "packets received"].map(|name| report[name].as_u64().unwrap());
     assert!(received > 0 && received <= sent, "{report:#}");
     let records = engine.records(20);
@@ -144,7 +144,7 @@ fn phones_register_and_calls_carry_packets() {
     }
 }
 
-/// A bare loop forwards everything and changes nothing.
+/// A bare relay forwards everything and changes nothing.
 #[test]
 fn a_bare_loop_carries_packets() {
     let listen = format!("127.0.0.1:{}", ports::free(2));
@@ -153,7 +153,7 @@ fn a_bare_loop_carries_packets() {
     std::thread::spawn(move || run(bare));
     let relay =
         ["relay", "--through", "bare", "--bare", &listen, "--calls", "1", "--rate", "100", "--seconds", "1"];
-    // Until the loop has bound its ports there is nothing behind them.
+    // No packet arrives until the relay has bound its ports.
     let report = (0..30).find_map(|_| {
         let report = load(&relay);
         (report["packets received"].as_u64() > Some(0)).then_some(report)

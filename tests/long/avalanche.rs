@@ -1,4 +1,4 @@
-//! A town comes back after a power cut: tens of thousands of phones register at once (issue 13, "Avalanche").
+//! A town after a power cut: tens of thousands of phones register at the same time (issue 13, "Avalanche").
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -78,7 +78,7 @@ fn avalanche(id: &str, addresses: u32) {
     checks.end();
 }
 
-/// All phones of the town in one thread, each as RFC 3261 §17.1.2 has it; one socket speaks for all addresses.
+/// All phones of the town in one thread, each as in RFC 3261 §17.1.2; one socket sends for all addresses.
 struct Town {
     engine: SocketAddr,
     socket: UdpSocket,
@@ -87,7 +87,7 @@ struct Town {
     homes: Vec<Home>,
     due: BinaryHeap<Reverse<(Duration, u32, u32)>>,
     began: Instant,
-    /// When each phone was registered, and when it first asked.
+    /// When each phone was registered, and when it first tried.
     registered: Vec<Option<Duration>>,
     first: Vec<Option<Duration>>,
     counts: BTreeMap<String, u64>,
@@ -97,7 +97,7 @@ struct Town {
 /// One phone.
 struct Home {
     client: Option<Client>,
-    /// Of the request that waits for an answer; later ones void the timers of earlier ones.
+    /// The serial of the pending request; a later request makes the timers of earlier ones void.
     serial: u32,
     /// The value of its `Authorization`.
     authorization: Option<String>,
@@ -106,13 +106,13 @@ struct Home {
     failures: u32,
 }
 
-/// Where a phone stands.
+/// The state of a phone.
 #[derive(Clone, Copy, PartialEq)]
 enum Sent {
     Done,
     /// Waits for its first, or next, attempt.
     No,
-    /// Since then.
+    /// Pending since then.
     Since(Duration),
 }
 
@@ -147,7 +147,7 @@ impl Town {
         }
     }
 
-    /// How long each registered phone waited from its first attempt.
+    /// The time of each registered phone from its first attempt to its registration.
     fn waits(&self) -> Vec<Duration> {
         self.registered
             .iter()
@@ -172,7 +172,7 @@ impl Town {
             });
             self.socket.set_nonblocking(false).unwrap();
             self.socket.set_read_timeout(Some(next.max(Duration::from_micros(100)))).unwrap();
-            // One that waits, then what else is there; timers come in between.
+            // Waits for one response, then reads the others that have arrived; timers run in between.
             for _ in 0..64 {
                 let Ok(length) = self.socket.recv(&mut buffer) else { break };
                 self.socket.set_nonblocking(true).unwrap();
@@ -213,7 +213,7 @@ impl Town {
         }
     }
 
-    /// A new transaction.
+    /// Starts a new transaction.
     fn begin(&mut self, phone: u32, authorization: Option<String>) {
         let now = self.began.elapsed();
         let home = &mut self.homes[phone as usize];
@@ -226,8 +226,8 @@ impl Town {
         self.transmit(phone);
     }
 
-    /// Tries again after a while: at once when the engine says when, else backing off with a random part as RFC 5626
-    /// §4.5 wants it, with a base that a phone of a home has.
+    /// Tries again later: after `Retry-After` when the response has one, else with a random back-off as in RFC 5626
+    /// §4.5, with the base of a home phone.
     fn fail(&mut self, phone: u32, retry_after: Option<u64>) {
         let now = self.began.elapsed();
         let home = &mut self.homes[phone as usize];
@@ -276,11 +276,11 @@ impl Town {
         let (text, to) = (ask.text(), SockaddrIn::from(to));
         let part = [IoSlice::new(text.as_bytes())];
         let from = [ControlMessage::Ipv4PacketInfo(&from)];
-        // What the system does not take is a lost datagram.
+        // A send that the system refuses counts as a lost datagram.
         let _ = sendmsg(self.socket.as_raw_fd(), &part, &from, MsgFlags::MSG_DONTWAIT, Some(&to));
     }
 
-    /// Whether the response registered a phone that was not.
+    /// Whether the response registered an unregistered phone.
     fn answered(&mut self, response: &Response) -> bool {
         let Some(phone) = response.call_id().split('-').next().and_then(|text| text.parse::<u32>().ok())
         else {

@@ -76,7 +76,7 @@ fn long_p4_broken_requests() {
     checks.end();
 }
 
-/// An OPTIONS of a registered phone ten times a second, on the phones that have no call.
+/// An OPTIONS of a registered phone ten times a second, on the phones without a call.
 fn ping(office: &Office, stop: &AtomicBool, pings: &Mutex<(Vec<Duration>, u32)>) {
     let spare = &office.phones[2 * (CALLS + 2)..];
     for phone in spare.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
@@ -103,7 +103,7 @@ fn call(office: &Office, stop: &AtomicBool, good: &Mutex<(u32, u32)>) {
     }
 }
 
-/// Waits until number `at` of a rate is due.
+/// Waits until request number `at` of a rate is due.
 fn pace(began: Instant, at: usize, rate: u32) {
     let due = began + Duration::from_secs_f64(at as f64 / f64::from(rate));
     std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -121,7 +121,7 @@ fn over_udp(engine: SocketAddr, cases: &[Case], rate: u32, answers: &Mutex<BTree
     for (at, case) in cases.iter().enumerate() {
         pace(began, at, rate);
         let socket = &sockets[at % sockets.len()];
-        // One that is no datagram any more is not sent.
+        // A case too large for a datagram is not sent.
         let _ = socket.send_to(&case.bytes, engine);
         hear_udp(socket, answers);
     }
@@ -136,7 +136,7 @@ fn hear_udp(socket: &UdpSocket, answers: &Mutex<BTreeMap<String, u64>>) {
     }
 }
 
-/// A connection for each case; sixteen are open at a time, so that the engine can answer.
+/// A connection for each case; sixteen are open at a time, so that the engine can respond.
 fn over_tcp(engine: SocketAddr, cases: &[Case], rate: u32, answers: &Mutex<BTreeMap<String, u64>>) {
     let sources: Vec<Ipv4Addr> = sources().collect();
     let mut open = std::collections::VecDeque::new();
@@ -145,7 +145,7 @@ fn over_tcp(engine: SocketAddr, cases: &[Case], rate: u32, answers: &Mutex<BTree
         pace(began, at, rate);
         match connect(engine, sources[at % sources.len()]) {
             Ok(mut stream) => {
-                // The engine may close it before it has taken everything.
+                // The engine may close it before it has read everything.
                 let _ = stream.write_all(&case.bytes);
                 open.push_back(stream);
             }
@@ -183,7 +183,7 @@ fn hear_tcp(mut stream: TcpStream, answers: &Mutex<BTreeMap<String, u64>>) {
     }
 }
 
-/// Counts an answer by the method of its CSeq and its status.
+/// Counts a response by the method of its CSeq and its status.
 fn count(bytes: &[u8], answers: &Mutex<BTreeMap<String, u64>>) {
     let text = String::from_utf8_lossy(bytes);
     let Some(status) = text.strip_prefix("SIP/2.0 ").and_then(|rest| rest.get(..3)) else { return };
@@ -195,7 +195,7 @@ fn count(bytes: &[u8], answers: &Mutex<BTreeMap<String, u64>>) {
     *answers.lock().unwrap().entry(format!("{status} {method}")).or_default() += 1;
 }
 
-/// Nothing unproven succeeds but OPTIONS, and nothing broken is an error of the engine.
+/// Without authentication only OPTIONS succeeds, and no broken request causes an error of the engine.
 fn is_right(answer: &str) -> bool {
     let (status, method) = answer.split_once(' ').unwrap_or(("", ""));
     match status.parse() {

@@ -1,4 +1,4 @@
-//! Guessing of one account's password from one address and from two hundred (catalogue S1).
+//! Password guessing for one account from one address and from two hundred (catalogue S1).
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -81,7 +81,7 @@ fn judge(
         .map(|guesser| log.lines().filter(|line| names(line, &guesser.address.ip().to_string())).count())
         .max()
         .unwrap_or(0);
-    // One line in each second of the clock that the guessing touches, and one that the source is refused from now on.
+    // One line in each second of the attack, and one when the source is blocked.
     let most_allowed = usize::try_from(lasts.as_secs()).unwrap() + 2;
     let logged = log.lines().count();
     let figure = format!("{most} lines of one source in {} s, {logged} lines in all", lasts.as_secs());
@@ -101,30 +101,30 @@ fn judge(
     note(format!("{id}: {counted:?}"));
 }
 
-/// Whether a line holds the address, and not one that only begins like it.
+/// Whether a line contains the address, and not a longer one with the same beginning.
 fn names(line: &str, address: &str) -> bool {
     line.match_indices(address)
         .any(|(at, _)| !line[at + address.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// One address that guesses.
+/// One attacking address.
 struct Guesser {
     socket: UdpSocket,
     address: SocketAddr,
     client: Client,
     serial: u32,
-    /// The next REGISTER's `Authorization`, which is a guess.
+    /// The `Authorization` of the next REGISTER, which is a guess.
     next: Option<String>,
     attempts: u64,
-    /// Guesses that were answered 401: the digest was looked at.
+    /// Guesses answered with 401: the digest was checked.
     checked: u64,
-    /// The same of those behind the tenth.
+    /// The same for guesses after the tenth.
     further: u64,
     checked_further: u64,
     answers: BTreeMap<u16, u64>,
 }
 
-/// Guesses a hundred times a second in all.
+/// Sends a hundred guesses a second in total.
 fn guess(engine: SocketAddr, sources: u32, lasts: Duration) -> Vec<Guesser> {
     let mut guessers: Vec<Guesser> = (0..sources).map(Guesser::new).collect();
     let rate: u32 = setting("SIDETONE_S1_PER_SECOND", 100);
@@ -162,7 +162,7 @@ impl Guesser {
         }
     }
 
-    /// Sends a guess, or asks for a challenge when there is none.
+    /// Sends a guess, or a request for a challenge when there is none.
     fn attempt(&mut self, engine: SocketAddr) {
         self.serial += 1;
         let unique = format!("{}x{}", self.address.ip().to_string().replace('.', "-"), self.serial);
@@ -185,9 +185,9 @@ impl Guesser {
                 .collect(),
             body: String::new(),
         };
-        // A lost guess is a guess.
+        // A lost guess counts as a guess.
         let _ = self.socket.send_to(ask.text().as_bytes(), engine);
-        // The next guess is another password under the same nonce, while there is one.
+        // The next guess is another password with the same nonce, while there is one.
         self.next = self.next.is_some().then(|| self.client.next("REGISTER", &ask.uri)).flatten();
     }
 
@@ -212,7 +212,7 @@ impl Guesser {
     }
 }
 
-/// A client with a password that is none.
+/// A client with a wrong password.
 fn wrong(seed: u64) -> Client {
     let realm = Realm::Exactly(DOMAIN.to_owned());
     Client::new("1000", &format!("guess{seed}"), realm, StdRng::seed_from_u64(seed))

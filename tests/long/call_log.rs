@@ -19,7 +19,7 @@ use crate::office::{Loss, Office};
 use crate::records::TempDir;
 use crate::year::Maker;
 
-/// Readers that ask by the clock over kept connections; a time counts from when its request was due.
+/// Readers that send requests by the clock over persistent connections; a time counts from when its request was due.
 #[test]
 #[ignore = "long: five minutes, of which filling takes most"]
 fn long_h16_records_under_load() {
@@ -37,7 +37,7 @@ fn long_h16_records_under_load() {
     office.register();
     office.connect(0..UP);
 
-    // The same calls, old and new, without a reader.
+    // The same calls, existing and new, without a reader.
     let control = talk(&office, lasts / 4, |_| {}).0;
     let (asked, failed) = (Mutex::new(Vec::new()), AtomicU64::new(0));
     let (loss, placed) = talk(&office, lasts, |stop| {
@@ -86,8 +86,8 @@ fn fill(dir: &Path, count: usize) {
     });
 }
 
-/// Calls that come and go beside those that are up, while `work` is done; what those that are up lost, and how many
-/// came.
+/// Places short calls beside the existing ones while `work` runs. Returns the loss of the existing calls, and the
+/// number of short calls.
 fn talk(office: &Office, lasts: Duration, work: impl FnOnce(&AtomicBool)) -> (Loss, u64) {
     let (stop, placed) = (AtomicBool::new(false), AtomicU64::new(0));
     let window = office.window();
@@ -143,7 +143,7 @@ fn read(
     asked.lock().unwrap().append(&mut times);
 }
 
-/// A kept connection.
+/// A persistent connection.
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -154,7 +154,7 @@ impl Connection {
         Connection(BufReader::new(stream))
     }
 
-    /// Asks for a page and reads all of it; `None` when it is no 200.
+    /// Requests a page and reads all of it; `None` when the status is not 200.
     fn page(&mut self) -> Option<()> {
         let head = format!(
             "GET /api/v1/cdrs?limit=50 HTTP/1.1\r\nHost: load.test\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -176,9 +176,9 @@ impl Connection {
 }
 
 const DOMAIN: &str = "load.test";
-/// Calls that are up all the while.
+/// Calls that are up all the time.
 const UP: usize = 20;
-/// With those that come and go: ten pairs, about five calls a second.
+/// Including the short calls: ten pairs, about five calls a second.
 const PAIRS: u32 = 30;
 const TALK: Duration = Duration::from_secs(2);
 const READERS: u32 = 8;

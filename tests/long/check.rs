@@ -1,4 +1,4 @@
-//! What a load test reports, and what can be set from outside.
+//! The report of a load test, and its settings from the environment.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ impl Checks {
     }
 }
 
-/// A line that is not a check: what was measured beside one.
+/// Prints a line that is not a check: a figure without a limit.
 pub fn note(text: impl Display) {
     println!("# {text}");
 }
@@ -48,7 +48,7 @@ pub fn seconds(name: &str, default: u64) -> Duration {
     Duration::from_secs(setting(name, default))
 }
 
-/// The value below which `share` (0 to 1) of the durations lie, in milliseconds; 0 without any.
+/// The value below which `share` (0 to 1) of the durations are, in milliseconds; 0 without any.
 pub fn percentile_ms(durations: &[Duration], share: f64) -> f64 {
     let mut sorted: Vec<Duration> = durations.to_vec();
     sorted.sort();

@@ -35,15 +35,15 @@ pub fn organisation(index: usize, domain: &str, first: u32, count: u32) -> Strin
 
 /// How an engine is started.
 pub struct Start {
-    /// Behind the usual settings; sections that those have are not repeated.
+    /// Settings after the usual ones; sections of those cannot be repeated.
     pub more: String,
-    /// SIP listeners beside UDP and TCP, such as `tls://127.0.0.1:0`.
+    /// SIP listeners in addition to UDP and TCP, such as `tls://127.0.0.1:0`.
     pub listen: Vec<&'static str>,
     /// The range of media ports.
     pub ports: String,
     /// `RUST_LOG`.
     pub log: &'static str,
-    /// What runs the engine, such as `prlimit --as=…`.
+    /// A command that runs the engine, such as `prlimit --as=…`.
     pub wrapper: Vec<String>,
 }
 
@@ -102,17 +102,17 @@ impl Engine {
         self.process.id()
     }
 
-    /// Whether the process that was started still runs.
+    /// Whether the started process still runs.
     pub fn is_alive(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()
     }
 
-    /// What it has logged.
+    /// The engine's log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// The status and body of `GET path`; `None` when there is no answer in time.
+    /// The status and body of `GET path`; `None` when there is no response in time.
     pub fn get(&self, path: &str, bearer: Option<&str>) -> Option<(u16, String)> {
         self.ask("GET", path, bearer, "")
     }
@@ -154,11 +154,11 @@ impl Engine {
     /// The stored events of one kind, oldest first.
     ///
     /// # Errors
-    /// The first line of an answer that is no stream.
+    /// The first line of a response that is not a stream.
     pub fn events(&self, kind: &str) -> Result<Vec<Value>, String> {
         let mut stream = TcpStream::connect_timeout(&self.http, HTTP_MAX).unwrap();
         stream.set_read_timeout(Some(HTTP_MAX)).unwrap();
-        // An old instant is answered with everything that is stored.
+        // With an old instant the stream begins with everything that is stored.
         let path = format!("/api/v1/events?since=2000-01-01&events={kind}");
         let head =
             format!("GET {path} HTTP/1.1\r\nHost: load.test\r\nAuthorization: Bearer {}\r\n\r\n", key(1));
@@ -173,7 +173,7 @@ impl Engine {
         Ok(data.filter(|event: &Value| event["type"] == kind).collect())
     }
 
-    /// What `/metrics` says now.
+    /// The current content of `/metrics`.
     pub fn metrics(&self) -> Metrics {
         let answer = found("metrics", Duration::from_secs(60), || self.get("/metrics", None));
         Metrics { text: answer.1 }
@@ -182,7 +182,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -214,7 +214,7 @@ impl Metrics {
     }
 }
 
-/// Makes a declaration true in the database of `dir`; returns how long that took.
+/// Applies a declaration to the database of `dir`; returns how long that took.
 pub fn apply(dir: &Path, declaration: &str) -> Duration {
     let file = dir.join("declared.toml");
     fs::write(&file, declaration).unwrap();
@@ -229,7 +229,7 @@ pub fn apply(dir: &Path, declaration: &str) -> Duration {
     began.elapsed()
 }
 
-/// Looks until there is something.
+/// Polls until there is a value.
 pub fn found<T>(what: &str, patience: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
@@ -258,7 +258,7 @@ fn config_file(dir: &Path, start: &Start) -> PathBuf {
     file
 }
 
-/// The engine that is measured: another build of it when `SIDETONE_LONG_BINARY` names one.
+/// The measured engine: another build of it when `SIDETONE_LONG_BINARY` names one.
 fn binary() -> String {
     std::env::var("SIDETONE_LONG_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_sidetone").to_owned())
 }

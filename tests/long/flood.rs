@@ -37,7 +37,7 @@ fn long_t1_junk_flood() {
     let (lost, counted) = (site.kernel_drops(), site.rejected());
     let attacked = site.attacked(rate, || noise(1));
     attacked.judge("T1", &mut checks);
-    // What the kernel could not hand over the engine cannot count.
+    // The engine cannot count datagrams that the kernel dropped.
     let known = site.rejected() - counted + (site.kernel_drops() - lost) as f64;
     let share = known * 100.0 / attacked.sent.max(1) as f64;
     let figure = format!("{share:.2} % of {} datagrams", attacked.sent);
@@ -51,11 +51,11 @@ struct Site {
     office: Office,
     calls: Range<usize>,
     spare: Range<usize>,
-    /// Removed behind the engine.
+    /// Removed after the engine.
     _dir: TempDir,
 }
 
-/// What the flood did.
+/// The effects of the flood.
 struct Attacked {
     sent: u64,
     rate: f64,
@@ -76,7 +76,7 @@ struct Attacked {
     panics: f64,
 }
 
-/// Requests of one kind, and what came of them.
+/// Requests of one kind, and their outcomes.
 #[derive(Default)]
 struct Tries {
     took: Vec<Duration>,
@@ -125,7 +125,7 @@ impl Site {
         self.engine.metrics().of("sidetone_sip_dropped_total", "").unwrap_or(0.0)
     }
 
-    /// What the kernel dropped because the engine's SIP socket was full.
+    /// Datagrams that the kernel dropped because the engine's SIP socket was full.
     fn kernel_drops(&self) -> u64 {
         let port = format!(":{:04X}", self.engine.sip.port());
         let table = std::fs::read_to_string("/proc/net/udp").unwrap();
@@ -133,7 +133,7 @@ impl Site {
         rows.filter(|row| row[1].ends_with(&port)).filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
     }
 
-    /// Floods, then offers the machine the same work without the engine's SIP: what is lost then is the machine's loss.
+    /// Floods, then repeats the same load without the engine's SIP: loss in that run is the machine's.
     fn attacked(&self, rate: u64, make: impl Fn() -> Make) -> Attacked {
         let lasts = seconds("SIDETONE_FLOOD_SECONDS", 60);
         let sources: Vec<Ipv4Addr> = (0..100).map(|index| address(66, index)).collect();
@@ -148,7 +148,7 @@ impl Site {
         let flood = Flood::start(self.engine.sip, &sources, rate, make());
         let [reinvites, byes, new_calls, registers] = self.probe(lasts);
         let (sent, achieved) = flood.stop();
-        // A request without an answer holds its thread, and the flood, for half a minute longer.
+        // A request without a response keeps its thread, and thus the flood, running for half a minute longer.
         let lasted = began.elapsed();
         let used = (cpu(self.engine.pid()).unwrap() - cpu_before).as_secs_f64() / lasted.as_secs_f64();
         let loss = self.office.loss(&window, self.calls.clone());
@@ -180,14 +180,14 @@ impl Site {
         }
     }
 
-    /// Cores that the live calls alone take.
+    /// The cores used by the live calls alone.
     fn quiet_cpu(&self) -> f64 {
         let before = cpu(self.engine.pid()).unwrap();
         std::thread::sleep(QUIET);
         (cpu(self.engine.pid()).unwrap() - before).as_secs_f64() / QUIET.as_secs_f64()
     }
 
-    /// The same flood at a socket that takes nothing, beside threads that take the engine's share of the processors.
+    /// The same flood at a socket that is never read, beside threads that use the engine's share of the processors.
     fn control(
         &self,
         rate: u64,
@@ -209,7 +209,7 @@ impl Site {
         (self.office.loss(&window, self.calls.clone()), self.office.audio.take_lateness())
     }
 
-    /// What phones with calls, and phones that want one, get while it lasts: re-INVITE, BYE, a new call, REGISTER.
+    /// The requests during the flood of phones with calls and of phones without: re-INVITE, BYE, a new call, REGISTER.
     fn probe(&self, lasts: Duration) -> [Tries; 4] {
         let until = Instant::now() + lasts;
         let tries: [Mutex<Tries>; 4] = Default::default();
@@ -277,7 +277,7 @@ impl Attacked {
     }
 }
 
-/// Waits until the phone has seen its call end, so that it can take the next.
+/// Waits until the phone has processed the end of its call, so that it can take the next.
 fn settle(phone: &Phone) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while phone.is_up() && Instant::now() < deadline {
@@ -285,7 +285,7 @@ fn settle(phone: &Phone) {
     }
 }
 
-/// Takes a share of one core.
+/// Uses a share of one core.
 fn burn(share: f64, stop: Arc<AtomicBool>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let busy = PERIOD.mul_f64(share.min(1.0));
@@ -301,9 +301,9 @@ fn burn(share: f64, stop: Arc<AtomicBool>) -> JoinHandle<()> {
 
 const DOMAIN: &str = "flood.test";
 const FIRST: u32 = 1_000;
-/// Calls that are ended and placed anew during the flood.
+/// Calls that are ended and placed again during the flood.
 const SPARE: usize = 10;
 const QUIET: Duration = Duration::from_secs(5);
 const PERIOD: Duration = Duration::from_millis(10);
-/// One packet in two thousand: below what a scheduler of a shared machine does between two runs.
+/// One packet in two thousand: below the effect of the scheduler of a shared machine between two runs.
 const LOSS_PCT_MAX: f64 = 0.05;

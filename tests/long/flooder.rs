@@ -1,4 +1,4 @@
-//! A bounded source of datagrams: many loopback addresses, a fixed rate, and no look at what is answered.
+//! A limited source of datagrams: many loopback addresses, a fixed rate; responses are ignored.
 
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,7 +12,7 @@ use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, sendmmsg};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// What makes the datagrams: the bytes of number `n`, as sent from `source`.
+/// Makes the datagrams: the bytes of number `n`, as sent from `source`.
 pub type Make = Box<dyn FnMut(u64, SocketAddr, &mut Vec<u8>) + Send>;
 
 /// A thread that floods until it is stopped.
@@ -37,7 +37,7 @@ impl Flood {
         Flood::from(target, sockets, rate, make)
     }
 
-    /// The same from sockets that are there already.
+    /// The same from existing sockets.
     pub fn from(target: SocketAddr, sockets: Vec<UdpSocket>, rate: u64, make: Make) -> Flood {
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
@@ -50,7 +50,7 @@ impl Flood {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Stops; how many were sent, and how many of them a second.
+    /// Stops; returns how many were sent, and how many of them a second.
     pub fn stop(mut self) -> (u64, f64) {
         let per_second = self.sent() as f64 / self.began.elapsed().as_secs_f64();
         self.end();
@@ -131,14 +131,14 @@ pub fn requests(methods: &'static [&'static str], domain: &str, seed: u64) -> Ma
     })
 }
 
-/// Random bytes alone.
+/// Only random bytes.
 pub fn noise(seed: u64) -> Make {
     let mut rng = StdRng::seed_from_u64(seed);
     let pool = pool(&mut rng);
     Box::new(move |_, _, out| junk(&mut rng, &pool, out))
 }
 
-/// Random bytes to cut datagrams from: to make each anew would cost the attacker more than to send it.
+/// Random bytes from which datagrams are cut: new ones for each datagram would cost more than sending it.
 fn pool(rng: &mut StdRng) -> Vec<u8> {
     let mut pool = vec![0; 1 << 18];
     rng.fill_bytes(&mut pool);
@@ -151,7 +151,7 @@ fn junk(rng: &mut StdRng, pool: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&pool[from..from + length]);
 }
 
-/// A sound request that nothing is known of, as small as an attacker writes it.
+/// A valid request without a matching transaction or dialog, as small as an attacker would write it.
 fn request(method: &str, domain: &str, number: u64, source: SocketAddr, user: u32, out: &mut Vec<u8>) {
     use std::io::Write;
     let body = if method == "INVITE" { SDP } else { "" };

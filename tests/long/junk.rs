@@ -1,4 +1,4 @@
-//! A million datagrams that were sound once (catalogue P5).
+//! A million mutated datagrams (catalogue P5).
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn long_p5_million_junk_messages() {
     let office = Office::open(&engine, 50, "load.test", 1_000, 2 * CALLS);
     office.register();
     office.connect(0..CALLS as usize);
-    // What a running engine keeps for itself is there before the figure is taken.
+    // Wait until the engine has allocated what it keeps permanently.
     std::thread::sleep(Duration::from_secs(5));
     let before = Sample::of(engine.pid(), Duration::ZERO).unwrap();
     let window = office.window();
@@ -54,7 +54,7 @@ fn long_p5_million_junk_messages() {
         format!("{grown:.1} MiB more after {quiet:?} of quiet"),
         "≤ 20 MiB",
     );
-    // A keep-alive of ours may be under way at any moment.
+    // A keep-alive of the engine may be in progress at any moment.
     let deadline = Instant::now() + Duration::from_secs(40);
     let left = || {
         let metrics = engine.metrics();
@@ -101,7 +101,7 @@ fn mutated(seed: u64) -> Make {
         if rng.random_range(0..8) == 0 {
             out.truncate(rng.random_range(1..=out.len()));
         }
-        // Some are copies of each other, as retransmissions are.
+        // Some are identical, as retransmissions are.
         if number % 4 != 0 {
             let (digits, from) = (number.to_string(), rng.random_range(0..out.len()));
             out.splice(from..from, digits.bytes());

@@ -33,7 +33,7 @@ fn long_t6_oversize_datagrams() {
         }
     }
     checks.check("T6 oversize", wrong.is_empty(), format!("{wrong:?}"), "> 16 KiB: 513 or silence");
-    // A message that is cut is not read as if it were whole.
+    // A truncated message is not processed as a complete one.
     let mut cut = padded(65_507, true);
     cut.truncate(30_000);
     let answer = asked(&engine, 99, &cut);
@@ -48,7 +48,7 @@ fn long_t6_oversize_datagrams() {
     checks.end();
 }
 
-/// A REGISTER of exactly so many octets.
+/// A REGISTER of exactly this many octets.
 fn padded(length: usize, in_body: bool) -> Vec<u8> {
     let whole = |pad: usize| {
         let (header, body) =

@@ -1,4 +1,4 @@
-//! The audio of the phones of a load test, packet by packet: every packet says who sent it and the how-manieth it is.
+//! The audio of the phones of a load test, packet by packet: every packet has its sender and its number.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The audio of one phone: what it sent, and what of that its peer has received.
+/// The audio of one phone: its packets, and those that its peer has received.
 pub struct Talk {
     pub at: SocketAddr,
     socket: UdpSocket,
@@ -14,7 +14,7 @@ pub struct Talk {
     peer: Mutex<Option<SocketAddr>>,
     sent: AtomicU32,
     arrived: Mutex<Vec<u64>>,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub doubled: AtomicU64,
 }
 
@@ -66,7 +66,7 @@ impl Talk {
         packet[8..12].copy_from_slice(&(0x5000_0000 + self.index).to_be_bytes());
         packet[16..20].copy_from_slice(&self.index.to_be_bytes());
         packet[20..24].copy_from_slice(&number.to_be_bytes());
-        // A full socket buffer is a lost packet, and counts as one.
+        // A full socket buffer counts as a lost packet.
         let _ = self.socket.send_to(packet, peer);
     }
 
@@ -87,7 +87,7 @@ impl Talk {
 /// The thread that sends and receives the audio of all phones.
 pub struct Audio {
     stop: Arc<AtomicBool>,
-    /// How late a packet was sent at most, in microseconds, since this was last taken.
+    /// The largest delay of a sent packet, in microseconds, since this was last read.
     late_us: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -117,7 +117,7 @@ impl Audio {
         Audio { stop, late_us, thread: Some(thread) }
     }
 
-    /// How late a packet was sent at most since this was last asked.
+    /// The largest delay of a sent packet since the last call.
     pub fn take_lateness(&self) -> Duration {
         Duration::from_micros(self.late_us.swap(0, Ordering::Relaxed))
     }
@@ -151,7 +151,7 @@ fn receive(talk: &Talk, talks: &[Arc<Talk>]) {
 const PACKET_BYTES: usize = 172;
 const MARK: &[u8; 4] = b"LOAD";
 const EVERY: Duration = Duration::from_millis(20);
-/// The phones take turns within the 20 ms, as phones that know nothing of each other do.
+/// The phones send at different times within the 20 ms, as independent phones do.
 const TURNS: u32 = 5;
 /// Four million packets a phone: 23 hours.
 const WORDS_MAX: usize = 65_536;

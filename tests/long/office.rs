@@ -1,4 +1,4 @@
-//! Phones with calls between them, whose every packet counts.
+//! Phones with calls between them, whose packets are all counted.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::media::Audio;
 use crate::phone::Phone;
 
-/// Registered phones in pairs, each on an address of its own.
+/// Registered phones in pairs, each on its own address.
 pub struct Office {
     pub phones: Vec<Arc<Phone>>,
     pub audio: Audio,
@@ -20,7 +20,7 @@ pub struct Office {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a window of time took from calls.
+/// The packets sent and lost within a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
     pub sent: u64,
@@ -87,13 +87,13 @@ impl Office {
         pairs.filter(|pair| self.phones[2 * pair].is_up() && self.phones[2 * pair + 1].is_up()).count()
     }
 
-    /// Begins to count packets.
+    /// Begins a window of counted packets.
     pub fn window(&self) -> Window {
         Window { from: self.phones.iter().map(|phone| phone.talk.sent()).collect() }
     }
 
-    /// What the pairs have sent since the beginning of the window, and what of it did not arrive; waits for what is on
-    /// its way.
+    /// The packets of the pairs since the beginning of the window, and how many of them did not arrive; waits for those
+    /// in flight.
     pub fn loss(&self, window: &Window, pairs: std::ops::Range<usize>) -> Loss {
         let until: Vec<u32> = self.phones.iter().map(|phone| phone.talk.sent()).collect();
         std::thread::sleep(ON_THE_WAY);
@@ -123,7 +123,7 @@ pub fn address(net: u8, index: u32) -> Ipv4Addr {
     Ipv4Addr::new(127, net, high, low)
 }
 
-/// Hands the phones what has come, after a tenth of a second at most.
+/// Passes received datagrams to the phones; waits at most a tenth of a second.
 fn listen(phones: &[Arc<Phone>]) {
     let mut waits: Vec<PollFd> =
         phones.iter().map(|phone| PollFd::new(phone.sip.as_fd(), PollFlags::POLLIN)).collect();

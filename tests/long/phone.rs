@@ -1,7 +1,7 @@
 //! A phone of the load tests: one address of its own, one dialog at most, every wait measured.
 //!
-//! The phone of the engine (`sidetone_phone`) is a whole user agent on the engine's own stack. This one is little
-//! enough that a hundred of them cost a few per cent of a core, and it shares no transaction code with the engine.
+//! The phone of the engine (`sidetone_phone`) is a complete user agent on the engine's own stack. This one is small
+//! enough that a hundred of them use a few per cent of a core, and it shares no transaction code with the engine.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -53,7 +53,7 @@ struct Dialog {
     ack: Option<String>,
 }
 
-/// The answer to a request, and how long it took from the first time that it was sent.
+/// The response to a request, and the time since it was first sent.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -61,7 +61,7 @@ pub struct Answer {
 }
 
 impl Phone {
-    /// A phone at `address` with sockets of its own; `index` tells its audio from that of others.
+    /// A phone at `address` with its own sockets; `index` distinguishes its audio from that of others.
     pub fn new(engine: SocketAddr, address: Ipv4Addr, domain: &str, number: u32, index: u32) -> Phone {
         let sip = UdpSocket::bind((address, 0)).unwrap();
         sip.set_nonblocking(true).unwrap();
@@ -86,7 +86,7 @@ impl Phone {
         }
     }
 
-    /// Registers for an hour; the status of the last answer.
+    /// Registers for an hour; returns the status of the last response.
     pub fn register(&self) -> Option<Answer> {
         let uri = format!("sip:{}", self.domain);
         let mut ask = self.ask("REGISTER", &uri, format!("<sip:{}@{}>", self.number, self.domain));
@@ -109,7 +109,7 @@ impl Phone {
         Some(Answer { status, took })
     }
 
-    /// Offers the same audio again within the call.
+    /// Repeats the audio offer within the call.
     pub fn reinvite(&self) -> Option<Answer> {
         let mut ask = self.within("INVITE")?;
         let version = {
@@ -137,7 +137,7 @@ impl Phone {
         Some(Answer { status: response.status().as_u16(), took })
     }
 
-    /// Asks the engine whether it is there.
+    /// Sends an OPTIONS to the engine.
     pub fn ping(&self, patience: Duration) -> Option<Answer> {
         let uri = format!("sip:{}", self.domain);
         let ask = self.ask("OPTIONS", &uri, format!("<{uri}>"));
@@ -150,12 +150,12 @@ impl Phone {
         self.state().dialog.is_some()
     }
 
-    /// How many calls the other side, or the engine, has ended.
+    /// The number of calls that the peer or the engine has ended.
     pub fn ended(&self) -> u32 {
         self.state().ended
     }
 
-    /// Takes one datagram that came for the phone.
+    /// Handles one datagram that arrived for the phone.
     pub fn take(&self, bytes: &[u8]) {
         match message(bytes) {
             Some(Message::Request(request)) => self.asked(&request),
@@ -218,7 +218,8 @@ impl Phone {
         })
     }
 
-    /// Sends a request, with the last nonce or an answer to a challenge; the request that got the final answer.
+    /// Sends a request, with the last nonce or credentials for a challenge; returns the request with the final
+    /// response.
     fn authorized(&self, mut ask: Ask, patience: Duration) -> Option<(Ask, Response, Duration)> {
         let began = Instant::now();
         let known = self.state().client.next(ask.method, &ask.uri);
@@ -240,7 +241,7 @@ impl Phone {
         None
     }
 
-    /// Sends a request as RFC 3261 §17.1 has it over UDP, and waits for its final response.
+    /// Sends a request as in RFC 3261 §17.1 over UDP, and waits for its final response.
     fn exchange(&self, ask: &Ask, patience: Duration) -> Option<(Response, Duration)> {
         let (sender, receiver) = channel();
         self.state().waiting.insert(ask.branch.clone(), sender);
@@ -274,7 +275,7 @@ impl Phone {
                 let left = until.saturating_duration_since(Instant::now());
                 match receiver.recv_timeout(left) {
                     Ok(response) if response.status().is_final() => return Some((response, began.elapsed())),
-                    // An INVITE is not sent again once it is known to have come.
+                    // An INVITE is not retransmitted after a provisional response.
                     Ok(_) => rings |= ask.method == "INVITE",
                     Err(_) => break,
                 }
@@ -286,7 +287,7 @@ impl Phone {
         }
     }
 
-    /// The call that a 200 begins.
+    /// The call established by a 200.
     fn begin(&self, ask: &Ask, response: &Response) {
         let dialog = Dialog {
             call_id: ask.call_id.clone(),
@@ -326,7 +327,7 @@ impl Phone {
         let branch =
             response.via_top().ok().and_then(|via| via.branch().map(str::to_owned)).unwrap_or_default();
         if let Some(waiting) = state.waiting.get(&branch) {
-            // The request may have been given up this moment.
+            // The waiting request may just have timed out.
             let _ = waiting.send(response);
             return;
         }
@@ -360,7 +361,7 @@ impl Phone {
         self.send(&reply.to_bytes());
     }
 
-    /// Answers an INVITE: the first one of a call, one within it, or a copy of the one answered last.
+    /// Answers an INVITE: the first one of a call, one within it, or a retransmission of the one answered last.
     fn invited(&self, request: &Request, mut reply: Response) {
         let which = (request.call_id().to_owned(), request.cseq().map_or(0, |cseq| cseq.number));
         let mut state = self.state();

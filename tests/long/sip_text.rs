@@ -1,4 +1,4 @@
-//! SIP requests as text, and what of a message is needed beside the parser of the engine.
+//! SIP requests as text, and the parts of a message that the engine's parser does not provide.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use sidetone_sip::message::{Datagram, Message, parse_datagram};
 
-/// A request to be written.
+/// A request to build.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub method: &'static str,
@@ -17,14 +17,14 @@ pub struct Ask {
     pub to: String,
     pub call_id: String,
     pub cseq: u32,
-    /// Whole lines without their ends.
+    /// Complete lines without their ends.
     pub headers: Vec<String>,
     /// The body, SDP.
     pub body: String,
 }
 
 impl Ask {
-    /// The request as it is sent.
+    /// The request as text.
     pub fn text(&self) -> String {
         let Ask { method, uri, via, branch, from, to, call_id, cseq, headers, body } = self;
         let mut text = format!(
@@ -52,7 +52,7 @@ pub fn sdp(at: SocketAddr, version: u32) -> String {
     )
 }
 
-/// Where a description wants its audio.
+/// The address and port of the audio in a session description.
 pub fn audio_of(body: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(body).ok()?;
     let of = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix));

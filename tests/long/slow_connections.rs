@@ -22,14 +22,14 @@ use crate::records::TempDir;
 use crate::sip_text::{Ask, message};
 use crate::usage::Sample;
 
-/// As many connections as are asked for, opened again whenever the engine closes them, first from one address and then
-/// from a hundred; beside them live calls, and phones that come in over TCP.
+/// Many connections, opened again whenever the engine closes them, first from one address and then
+/// from a hundred; beside them live calls, and phones that register over TCP.
 #[test]
 #[ignore = "long: four minutes"]
 fn long_t4_slow_connections() {
     let count: usize = setting("SIDETONE_T4_CONNECTIONS", 5_000);
     let lasts = seconds("SIDETONE_T4_SECONDS", 60);
-    // As many descriptors as the system grants; the engine takes them by itself.
+    // As many descriptors as the system grants; the engine raises its own limit by itself.
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
     let mut checks = Checks::default();
@@ -43,12 +43,12 @@ fn long_t4_slow_connections() {
     let before = Sample::of(engine.pid(), Duration::ZERO).unwrap();
     let window = office.window();
 
-    // A phone that proves itself and says nothing from then on.
+    // A phone that authenticates and sends nothing afterwards.
     let (_, mut idle) = Guest::new(&engine, 0).come().unwrap();
     let idle_since = Instant::now();
     let idle_for = std::thread::spawn(move || {
         idle.set_read_timeout(Some(2 * IDLE_MAX)).unwrap();
-        // The engine asks nothing over TCP that this phone would have to answer before its connection ends.
+        // The engine sends no request over TCP that this phone would have to answer before its connection ends.
         while matches!(idle.read(&mut [0; 1_024]), Ok(1..)) {}
         idle_since.elapsed()
     });
@@ -80,24 +80,24 @@ fn long_t4_slow_connections() {
     checks.end();
 }
 
-/// What phones that come in saw while the crowd was there.
+/// The results of the registering phones during the attack.
 #[derive(Default)]
 struct Seen {
-    /// From connecting to the 401 of a REGISTER.
+    /// The time from connecting to the 401 of a REGISTER.
     answered: Vec<Duration>,
-    /// Those that could not register.
+    /// Phones that could not register.
     failed: usize,
-    /// The most connections without a proof at once.
+    /// The largest number of unauthenticated connections at one time.
     most: usize,
 }
 
-/// Lets a phone in every half a second and looks at the engine's own count of connections.
+/// Registers a phone every half a second and reads the engine's own count of connections.
 fn attend(engine: &Engine, lasts: Duration, guests: &mut Vec<TcpStream>) -> Seen {
     let mut seen = Seen::default();
     let began = Instant::now();
     while began.elapsed() < lasts {
         let round = Instant::now();
-        // One more than those that are here: the phone that says nothing has a number too.
+        // One more than the registered ones: the silent phone has a number too.
         let index = u32::try_from(guests.len() + seen.failed).unwrap() + 1;
         match Guest::new(engine, index).come() {
             Some((took, stream)) => {
@@ -132,12 +132,12 @@ fn judge(checks: &mut Checks, name: &str, places: usize, seen: &Seen, lives: &[(
     }
 }
 
-/// What a connection of the crowd does.
+/// The behaviour of an attacking connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A byte of a request every ten seconds.
     Byte,
-    /// A whole head, and none of the body that it announces.
+    /// A complete head, and nothing of the announced body.
     Head,
     /// Nothing.
     Silent,
@@ -162,7 +162,7 @@ impl Crowd {
         Crowd { runtime, lives }
     }
 
-    /// How long each connection lasted that the engine closed.
+    /// The lifetime of each connection that the engine closed.
     fn disperse(self) -> Vec<(Kind, Duration)> {
         self.runtime.shutdown_timeout(Duration::from_secs(5));
         std::mem::take(&mut *self.lives.lock().unwrap())
@@ -183,13 +183,13 @@ async fn loiter(to: SocketAddr, from: Ipv4Addr, kind: Kind, lives: Arc<Mutex<Vec
             }
             lives.lock().unwrap().push((kind, began.elapsed()));
         }
-        // One that was closed for its time is opened again at once, one that had no place later.
+        // A connection closed by its timeout is opened again immediately, one without a place later.
         let had_place = began.elapsed() > MESSAGE_MAX / 2;
         tokio::time::sleep(if had_place { AGAIN_AFTER } else { NO_PLACE_AFTER }).await;
     }
 }
 
-/// Ends when the connection takes no more.
+/// Ends when the connection accepts no more.
 async fn say(writer: &mut tokio::net::tcp::WriteHalf<'_>, kind: Kind) {
     let head = format!(
         "REGISTER sip:{DOMAIN} SIP/2.0\r\nVia: SIP/2.0/TCP 127.80.0.1:9;branch=z9hG4bKslow\r\nMax-Forwards: 70\r\n\
@@ -227,7 +227,7 @@ impl Guest {
         Guest { engine: engine.tcp, from: address(81, index), number, client }
     }
 
-    /// How long it took from connecting to the challenge, and the connection of the registered phone.
+    /// The time from connecting to the challenge, and the connection of the registered phone.
     fn come(mut self) -> Option<(Duration, TcpStream)> {
         let began = Instant::now();
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -267,7 +267,7 @@ impl Guest {
     }
 }
 
-/// Sends a request and reads the one response to it; `None` when none comes in time.
+/// Sends a request and reads its one response; `None` when none arrives in time.
 fn exchange(stream: &mut TcpStream, ask: &Ask) -> Option<Response> {
     stream.write_all(ask.text().as_bytes()).ok()?;
     let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
@@ -283,7 +283,7 @@ fn exchange(stream: &mut TcpStream, ask: &Ask) -> Option<Response> {
     }
 }
 
-/// Whether the engine answers a keep-alive (RFC 5626 §4.4.1). What it sent before is passed over.
+/// Whether the engine answers a keep-alive (RFC 5626 §4.4.1). Anything it sent before is skipped.
 fn is_open(stream: &mut TcpStream) -> bool {
     let mut chunk = [0; 4_096];
     stream.set_nonblocking(true).unwrap();
@@ -300,7 +300,7 @@ fn is_open(stream: &mut TcpStream) -> bool {
 
 const DOMAIN: &str = "load.test";
 const PAIRS: u32 = 10;
-/// A phone comes in so often.
+/// The interval at which a phone registers.
 const EVERY: Duration = Duration::from_millis(500);
 /// The engine's limits on connections over TCP (`docs/configuration.md`).
 const PER_ADDRESS: usize = 64;
@@ -308,9 +308,9 @@ const IN_ALL: usize = 4_096;
 const MESSAGE_MAX: Duration = Duration::from_secs(10);
 const STRANGER_MAX: Duration = Duration::from_secs(30);
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// A busy machine is late.
+/// Tolerance for a busy machine.
 const TOLERANCE: Duration = Duration::from_secs(2);
-/// A connection that was closed is opened again after this time, one that was refused or displaced later.
+/// The wait before a closed connection is opened again, and before one that was refused or displaced.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const NO_PLACE_AFTER: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Hours of an ordinary day in a row: calls, a conference, notes, the HTTP API (catalogue T13).
+//! Hours of ordinary load: calls, a conference, notes, the HTTP API (catalogue T13).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -81,12 +81,12 @@ fn long_t13_soak() {
     checks.end();
 }
 
-/// What was done, and what went wrong.
+/// The successful operations and the failures.
 #[derive(Default)]
 struct Tally {
     calls: AtomicU64,
     reads: AtomicU64,
-    /// The extensions that notes were sent to, and how many of each kind.
+    /// The extensions to which notes were sent, and the number of notes of each kind.
     noted: Mutex<BTreeSet<String>>,
     messages: AtomicU64,
     infos: AtomicU64,
@@ -118,7 +118,7 @@ fn in_twelfths(samples: &[Sample], lasts: Duration) -> String {
     sizes.join(" ")
 }
 
-/// Every note to an extension was taken by its phone.
+/// Every note to an extension was accepted by its phone.
 fn notes_arrive(engine: &Engine, tally: &Tally, checks: &mut Checks) {
     let (messages, infos) = (tally.messages.load(Ordering::Relaxed), tally.infos.load(Ordering::Relaxed));
     let extensions = tally.noted.lock().unwrap().clone();
@@ -139,7 +139,7 @@ fn notes_arrive(engine: &Engine, tally: &Tally, checks: &mut Checks) {
     checks.check("T13 notes", sent == messages && messages > 0 && infos > 0, figure, "all taken");
 }
 
-/// The bytes a call takes on disk are those of the first half of the time, ± 5 %.
+/// The bytes per call on disk stay as in the first half of the time, ± 5 %.
 fn disk_grows_as_predicted(disk: &[(Duration, u64, u64)], checks: &mut Checks) {
     let at = |share: usize| disk[(disk.len() - 1) * share / 4];
     let per_call = |from: (Duration, u64, u64), to: (Duration, u64, u64)| {
@@ -202,7 +202,7 @@ fn meet(office: &Office, stop: &AtomicBool, tally: &Tally) {
     }
 }
 
-/// Twice a second a note into a call that is up, and one to an extension that is on it.
+/// Twice a second a note into a live call, and one to an extension in that call.
 fn note_down(engine: &Engine, stop: &AtomicBool, tally: &Tally) {
     let body = json!({"title": "Customer owes 900 EUR", "level": "info", "customer": "Jane Doe"});
     while !stop.load(Ordering::Relaxed) {
@@ -230,7 +230,7 @@ fn note_down(engine: &Engine, stop: &AtomicBool, tally: &Tally) {
     }
 }
 
-/// The call log and the live calls, in turn.
+/// Reads the call log and the live calls, in turn.
 fn read(engine: &Engine, rps: u32, stop: &AtomicBool, tally: &Tally) {
     let every = Duration::from_secs(1) * READERS / rps;
     let paths = ["/api/v1/cdrs?limit=50", "/api/v1/calls", "/api/v1/conferences", "/readyz"];
@@ -251,7 +251,7 @@ fn bytes_below(dir: &Path) -> u64 {
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(of) if of.is_dir() => bytes_below(&entry.path()),
         Ok(of) => of.len(),
-        // A file of the database that went away meanwhile.
+        // A file of the database that was removed in the meantime.
         Err(_) => 0,
     };
     let bytes = entries.map(size).sum();
@@ -263,11 +263,11 @@ fn bytes_below(dir: &Path) -> u64 {
 }
 
 const DOMAIN: &str = "load.test";
-/// Enough for twenty calls a second of two seconds each.
+/// Enough for twenty two-second calls a second.
 const PAIRS: u32 = 60;
 const LANES: u32 = 10;
 const MEMBERS: u32 = 3;
 const READERS: u32 = 4;
 const TALK: Duration = Duration::from_secs(2);
-/// Well before a registration of the phones ends (an hour).
+/// Well before the registrations of the phones expire (an hour).
 const REGISTER_EVERY: Duration = Duration::from_secs(20 * 60);

@@ -1,4 +1,4 @@
-//! The engine on a machine that has too little for it: memory (catalogue T10), processors (T11).
+//! The engine with too few resources: memory (catalogue T10), processors (T11).
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use crate::office::Office;
 use crate::records::TempDir;
 use crate::usage::Sample;
 
-/// Twice the address space of the calls that the media ports admit, and half as many calls again.
+/// Limits the address space to twice the need of the calls that the media ports admit, and offers half as many calls
+/// again.
 #[test]
 #[ignore = "long: one minute"]
 fn long_t10_memory_cap() {
@@ -91,7 +92,7 @@ fn long_t10_memory_cap() {
     checks.end();
 }
 
-/// A hundred calls and a room of three, with two processes that take every processor there is.
+/// A hundred calls and a room of three, beside two processes that use all processors.
 #[test]
 #[ignore = "long: two minutes"]
 fn long_t11_processors_taken() {
@@ -148,7 +149,7 @@ fn long_t11_processors_taken() {
     checks.end();
 }
 
-/// `stress-ng`, which is ended with the value.
+/// `stress-ng`, which is killed when the value is dropped.
 struct Stress(Child);
 
 impl Stress {
@@ -160,7 +161,7 @@ impl Stress {
     }
 
     fn end(&mut self) {
-        // It ends by itself at its time.
+        // It may have reached its time limit.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -172,7 +173,7 @@ impl Drop for Stress {
     }
 }
 
-/// The histogram of how late ticks began: counts up to each bound, in seconds.
+/// The histogram of tick lateness: counts up to each bound, in seconds.
 struct Lateness {
     buckets: Vec<(f64, f64)>,
     count: f64,
@@ -200,7 +201,7 @@ impl Lateness {
         Lateness { buckets, count: self.count - before.count }
     }
 
-    /// The smallest bound, in milliseconds, below which such a share lies.
+    /// The smallest bound, in milliseconds, that covers this share.
     fn quantile_ms(&self, share: f64) -> f64 {
         let wanted = self.count * share;
         self.buckets

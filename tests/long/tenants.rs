@@ -1,4 +1,4 @@
-//! One organisation that calls far over its limit beside one that calls now and then (catalogue T3).
+//! One organisation that calls far beyond its limit beside one with normal traffic (catalogue T3).
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
@@ -17,7 +17,7 @@ use crate::office::{Office, address};
 use crate::records::TempDir;
 use crate::sip_text::{Ask, message, sdp};
 
-/// A tenant with ten calls to the world at once asks for 500 a second; another places five a second.
+/// A tenant limited to ten concurrent external calls requests 500 a second; another places five a second.
 #[test]
 #[ignore = "long: one minute"]
 fn long_t3_one_tenant_over_its_limit() {
@@ -65,7 +65,7 @@ fn long_t3_one_tenant_over_its_limit() {
     checks.end();
 }
 
-/// A call each second, counted by how long it took until it was answered.
+/// A call each second, with the time until it was answered.
 fn call_every_second(
     office: &Office,
     pair: usize,
@@ -88,7 +88,7 @@ fn call_every_second(
     }
 }
 
-/// One line of the greedy tenant, on an address of its own.
+/// One line of the greedy tenant, on its own address.
 struct Line {
     socket: UdpSocket,
     at: SocketAddr,
@@ -96,11 +96,12 @@ struct Line {
     client: Client,
     serial: u32,
     pending: BTreeMap<String, Ask>,
-    /// Branches whose answer was counted; what comes again is a copy.
+    /// Branches whose response was counted; later responses are retransmissions.
     answered: HashSet<String>,
 }
 
-/// Sends INVITEs with good credentials, and acknowledges what comes back; how many, and the answers but challenges.
+/// Sends INVITEs with valid credentials, and acknowledges the responses; returns how many, and the responses except
+/// challenges.
 fn insist(engine: SocketAddr, rate: u32, lasts: Duration) -> (u32, BTreeMap<u16, u64>) {
     let mut lines: Vec<Line> = (0..LINES).map(Line::new).collect();
     let mut answers = BTreeMap::new();
@@ -160,7 +161,7 @@ impl Line {
                 .collect(),
             body: sdp(self.at, 1),
         };
-        // A lost INVITE of a flood is one less.
+        // A lost INVITE of a flood is not repeated.
         let _ = self.socket.send_to(ask.text().as_bytes(), engine);
         self.pending.insert(ask.branch.clone(), ask);
         while self.pending.len() > 4_096 {
@@ -187,7 +188,7 @@ impl Line {
         let Some(ask) = self.pending.get(&branch) else { return };
         let to = response.header("To").unwrap_or_default().to_owned();
         let ack = Ask { method: "ACK", to, headers: Vec::new(), body: String::new(), ..ask.clone() };
-        // Lost, it is asked for again.
+        // A lost one is sent again.
         let _ = self.socket.send_to(ack.text().as_bytes(), engine);
         if !self.answered.insert(branch) {
             return;
@@ -208,5 +209,5 @@ const VICTIM: &str = "victim.test";
 const NUMBER: &str = "+447700900123";
 /// Lines of the greedy tenant.
 const LINES: u32 = 10;
-/// Each pair of the other places a call a second.
+/// Each pair of the other tenant places a call a second.
 const PAIRS: u32 = 5;

@@ -1,4 +1,4 @@
-//! ClientHellos of strangers, and handshakes that must fail, beside calls over TLS (catalogue S12).
+//! ClientHellos of foreign clients, and handshakes that must fail, beside calls over TLS (catalogue S12).
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -22,8 +22,8 @@ use crate::records::TempDir;
 use crate::tunnel::Tunnel;
 use crate::usage::cpu;
 
-/// Two calls over TLS are up, and a third phone registers again every half a second, while strangers open connections,
-/// send a ClientHello, and either leave at once or wait for the answer without one of their own.
+/// Two calls over TLS are up, and a third phone registers again every half a second. Meanwhile foreign clients open
+/// connections, send a ClientHello, and either close immediately or wait for the response without answering it.
 #[test]
 #[ignore = "long: a minute"]
 fn long_s12_client_hellos() {
@@ -83,7 +83,7 @@ fn long_s12_client_hellos() {
     checks.end();
 }
 
-/// TLS 1.1 is refused with an alert, and a client that asks for a renegotiation gets none.
+/// TLS 1.1 is refused with an alert, and a requested renegotiation is refused.
 fn handshakes_that_fail(at: SocketAddr, checks: &mut Checks) {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -102,7 +102,7 @@ fn handshakes_that_fail(at: SocketAddr, checks: &mut Checks) {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut client) = client else { return note("openssl is not here: no renegotiation is asked for") };
-    // A line of `R` asks for a renegotiation.
+    // In `openssl s_client`, a line of `R` requests a renegotiation.
     client.stdin.as_mut().unwrap().write_all(b"R\n").unwrap();
     let output = client.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -123,7 +123,7 @@ fn flood(at: SocketAddr, hello: &[u8], rate: u32, over: &AtomicBool) -> u32 {
         let due = (began.elapsed().as_secs_f64() * f64::from(rate)) as u32;
         while count < due {
             if let Some(stream) = connect(address(66, count % 100), at, hello) {
-                // Every second one leaves without a look at the answer.
+                // Every second connection is closed without reading the response.
                 if count % 2 == 0 {
                     open.push_back((Instant::now(), stream));
                 }

@@ -1,4 +1,4 @@
-//! Sound requests without credentials, thousands a second for minutes (catalogue T2).
+//! Valid requests without credentials, thousands a second for minutes (catalogue T2).
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

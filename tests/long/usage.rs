@@ -1,4 +1,4 @@
-//! What a process uses, from `/proc`: memory, descriptors, processor time, sampled by a thread.
+//! The resource usage of a process, from `/proc`: memory, descriptors, processor time, sampled by a thread.
 
 use std::fs;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a process uses at one instant.
+/// The resource usage of a process at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Since the sampler began.
@@ -17,7 +17,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample of a process now; `None` when it is gone.
+    /// A sample of a process now; `None` when it has ended.
     pub fn of(pid: u32, at: Duration) -> Option<Sample> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let kib = |name: &str| {
@@ -70,14 +70,14 @@ impl Sampler {
         Sampler { stop, thread }
     }
 
-    /// Everything that was sampled.
+    /// All samples.
     pub fn stop(self) -> Vec<Sample> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 }
 
-/// The slope of the resident memory in MiB a second behind `from`, by least squares; 0 with fewer than three samples.
+/// The slope of the resident memory in MiB a second after `from`, by least squares; 0 with fewer than three samples.
 pub fn slope_mib_per_s(samples: &[Sample], from: Duration) -> f64 {
     let points: Vec<(f64, f64)> = samples
         .iter()

@@ -1,4 +1,4 @@
-//! A request that may go, and its answer, over a real socket.
+//! A permitted request and its response, over a real socket.
 
 use std::time::Duration;
 

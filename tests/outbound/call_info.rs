@@ -1,5 +1,5 @@
-//! W11: the call-info callback, from the answered call to the note or to the reason why there is none. Time stands
-//! still unless everybody waits.
+//! W11: the call-info request, from the answered call to the note or to the reason why there is none. Time is
+//! paused and advances only while all tasks wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,14 +42,14 @@ fn call(number: u128, organisation: u128) -> AnsweredCall {
     }
 }
 
-/// Keeps what came of calls, and when.
+/// Stores the outcomes of calls, with their times.
 #[derive(Clone)]
 struct Sink(watch::Sender<Vec<Kept>>);
 
 #[derive(Clone, Debug)]
 struct Kept {
     call: CallId,
-    /// The title of the note, or why there is none.
+    /// The title of the note, or the reason why there is none.
     what: Result<String, String>,
     at: Instant,
 }
@@ -77,7 +77,7 @@ impl NoteSink for Sink {
     }
 }
 
-/// Organisation 1 and 2 have a URL, 3 has none, 4 makes the database fail, 5 makes it hang,
+/// Organisations 1 and 2 have a URL, 3 has none, 4 makes the database fail, 5 makes it hang,
 /// 6 has none and takes two seconds.
 struct Targets {
     asked: AtomicUsize,
@@ -127,7 +127,7 @@ fn world(reply: Reply) -> World {
 }
 
 impl World {
-    /// What comes of one answered call, and after how many milliseconds.
+    /// The outcome of one answered call, and its delay in milliseconds.
     async fn one(&self) -> (Result<String, String>, u128) {
         self.info.answered(call(1, 1));
         let kept = self.sink.count(1).await.remove(0);
@@ -168,11 +168,11 @@ async fn an_answer_after_4_9_seconds_is_shown_and_one_after_5_1_is_not() {
         let (what, after_ms) = world.one().await;
         assert_eq!(what, late);
         assert!((5_000..=5_001).contains(&after_ms), "{after_ms}");
-        // One attempt: nothing comes later, and nothing is tried again.
+        // One attempt: no later outcome, and no retry.
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!((world.sink.count(1).await.len(), world.elsewhere.connects().len()), (1, 1));
     }
-    // The head in time, the body not.
+    // The head arrives in time, the body does not.
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{";
     let drip = Then::Endless(b" ".to_vec(), Duration::from_millis(500));
     let (what, after_ms) = world(Reply::raw(head).then(drip)).one().await;
@@ -180,7 +180,7 @@ async fn an_answer_after_4_9_seconds_is_shown_and_one_after_5_1_is_not() {
     assert!((5_000..=5_001).contains(&after_ms), "{after_ms}");
 }
 
-/// Name service, connection and TLS count.
+/// The lookup, the connection and TLS count towards the limit.
 #[tokio::test(start_paused = true)]
 async fn five_seconds_are_all_there_are_to_whatever_they_go() {
     let stages = [
@@ -194,7 +194,7 @@ async fn five_seconds_are_all_there_are_to_whatever_they_go() {
         assert_eq!(what, Err(expected.to_owned()));
         assert!((5_000..=5_001).contains(&after_ms), "{after_ms}");
     }
-    // Three seconds for the name and three for the answer are six.
+    // Three seconds for the lookup and three for the response are six.
     let elsewhere =
         Elsewhere::new(&["crm.example"], |_| Reply::new(200, JSON, NOTE).after(Duration::from_secs(3)))
             .lookups_take(Duration::from_secs(3));
@@ -263,12 +263,12 @@ async fn who_has_no_url_is_not_asked_and_a_database_that_is_away_costs_nobody_el
     }
     assert_eq!(world.one().await.0, Ok("Owes 900 EUR".to_owned()));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // Calls of one moment share a read of the database, and its failure.
+    // Calls at the same moment share a read of the database, and its failure.
     assert_eq!((world.targets.asked.load(Ordering::Relaxed), world.elsewhere.connects().len()), (4, 1));
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 3);
 }
 
-/// A thousand calls a second, and a database that takes two seconds for a read: with a read for each call it would never
+/// A thousand calls a second, and a database that takes two seconds for a read: with one read per call it would never
 /// catch up.
 #[tokio::test(start_paused = true)]
 async fn calls_that_wait_for_a_slow_database_share_one_read() {
@@ -282,7 +282,7 @@ async fn calls_that_wait_for_a_slow_database_share_one_read() {
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 0);
 }
 
-/// A read that never ends is given up while its call waits, and all calls that waited with it are counted.
+/// A read that never ends is abandoned, and all calls that waited for it are counted.
 #[tokio::test(start_paused = true)]
 async fn a_database_that_does_not_answer_is_given_up_and_asked_again() {
     let world = world(Reply::status(204));
@@ -297,7 +297,7 @@ async fn a_database_that_does_not_answer_is_given_up_and_asked_again() {
     assert_eq!(world.targets.asked.load(Ordering::Relaxed), 2);
 }
 
-/// A machine that never answers holds as many requests as its organisation may have, and none of another's.
+/// A server that never responds holds as many requests as its organisation may have, and none of another's.
 #[tokio::test(start_paused = true)]
 async fn a_slow_url_costs_its_own_organisation_alone() {
     let world = world(Reply::new(200, JSON, NOTE));
@@ -317,23 +317,23 @@ async fn a_slow_url_costs_its_own_organisation_alone() {
         late.iter().all(|reason| reason.as_str() == "no answer within 5 s (waiting for TLS)"),
         "{late:?}"
     );
-    // Once they are over there is room again.
+    // Once they have timed out there is room again.
     world.info.answered(call(2_000, 2));
     let last = world.sink.count(502).await.pop().unwrap();
     assert_eq!(last.what, Err("no answer within 5 s (waiting for TLS)".to_owned()));
 }
 
-/// The one who tells of an answered call never waits, whatever there is to do.
+/// The task that reports an answered call never waits, however much there is to do.
 #[tokio::test(start_paused = true)]
 async fn more_than_can_wait_is_dropped_and_counted() {
     let world = world(Reply::new(200, JSON, NOTE));
     for number in 0..10_250 {
-        // Nobody else runs meanwhile: this task does not yield.
+        // No other task runs in this loop: this one does not yield.
         world.info.answered(call(number, 3));
     }
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 250);
     assert_eq!(Instant::now(), world.began);
-    // Once those who waited were looked at there is room again.
+    // Once the waiting calls were processed there is room again.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.targets.asked.load(Ordering::Relaxed), 1, "they share a read of the database");
     for number in 0..10_000 {
@@ -344,7 +344,7 @@ async fn more_than_can_wait_is_dropped_and_counted() {
     assert_eq!(world.one().await.0, Ok("Owes 900 EUR".to_owned()));
 }
 
-/// A sink that cannot keep what came does not end the task.
+/// A sink that cannot store an outcome does not end the task.
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_fails_is_asked_again_for_the_next_call() {
     struct Broken(Mutex<usize>, Notify);

@@ -1,4 +1,4 @@
-//! W10: hostile answers. Time stands still unless everybody waits, so that fifteen seconds pass at once.
+//! W10: hostile responses. Time is paused and advances only while all tasks wait, so fifteen seconds pass immediately.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::receiver::{Reply, Then};
 const LIMIT: usize = 64 * 1024;
 const BUDGET: Budget = Budget { total: Duration::from_secs(15), answer_bytes: LIMIT };
 
-/// What comes of a server that answers so, how long it took, and how many bytes it got rid of.
+/// The result of a request to such a server, its duration, and the bytes that the server could send.
 async fn asked(server: Server, reply: Reply) -> (Result<Answer, PostError>, Duration, usize) {
     let elsewhere = Elsewhere::with(server, &["crm.example"], move |_| reply.clone())
         .name("crm.example", &[&["8.8.8.8"]]);
@@ -26,7 +26,7 @@ fn head(more: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\n{more}").into_bytes()
 }
 
-/// What may be on its way, in buffers and packets, when the reader has had enough.
+/// Bytes that may be in buffers and packets when the reader stops.
 const ON_THE_WAY: usize = 256 * 1024;
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +68,7 @@ async fn a_drip_ends_when_the_time_is_over() {
     let (result, took, _) = asked(Server::Https, Reply::raw(head("X-Slow: ")).then(drip(b"x"))).await;
     assert_eq!(result.unwrap_err().to_string(), "no answer within 15 s (waiting for the answer)");
     assert_eq!(took.as_secs(), 15);
-    // Before it.
+    // Before the head.
     let (result, took, _) = asked(Server::Https, Reply::never()).await;
     assert_eq!(result.unwrap_err().to_string(), "no answer within 15 s (waiting for the answer)");
     assert_eq!(took.as_secs(), 15);
@@ -90,7 +90,7 @@ async fn a_hundred_thousand_headers_are_not_read() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_packed_stays_packed() {
-    // A head of gzip, and what it would be a lot of.
+    // A gzip header, and data that would expand to much more.
     let packed = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0; 1_000]].concat();
     let reply =
         Reply::with(200, &[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], &packed);
@@ -102,7 +102,7 @@ async fn what_is_packed_stays_packed() {
 #[tokio::test(start_paused = true)]
 async fn interim_answers_are_bounded() {
     let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-    // A hundred of them are few bytes, and an answer comes behind them.
+    // A hundred interim responses are few bytes, and a final response follows.
     let few = [interim.repeat(100).as_bytes(), b"HTTP/1.1 204 No Content\r\n\r\n"].concat();
     let (result, ..) = asked(Server::Https, Reply::raw(few)).await;
     assert_eq!(result.unwrap().status, 204);

@@ -1,4 +1,4 @@
-//! Requests to machines that tenants name: where they go, where they never go, and what hostile answers can do.
+//! Requests to URLs of tenants: where they may be sent, where never, and what hostile responses can do.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! W7, W8, W9: names that change their minds, redirects, and proxies of the environment.
+//! W7, W8, W9: names whose addresses change, redirects, and proxies from the environment.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ async fn no_redirect_is_followed() {
     }
 }
 
-/// The environment of a process is no place for a test to write to: the test runs itself again with proxies in it.
+/// A test must not change its own environment, so it runs itself again with proxy variables.
 #[test]
 fn proxies_of_the_environment_are_not_asked() {
     const INSIDE: &str = "SIDETONE_TEST_PROXY";

@@ -1,4 +1,4 @@
-//! W6: what is refused when a URL is saved, and again when it is asked. Nothing leaves.
+//! W6: refusals when a URL is saved, and again when it is requested. Nothing is sent.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn every_spelling_of_what_is_not_public_is_refused_at_save_and_at_connect(
     );
 }
 
-/// The same over real sockets: with the settings of production the listener that is there sees nobody.
+/// The same over real sockets: with production settings a local listener gets no connection.
 #[tokio::test]
 async fn no_packet_reaches_a_listener_of_this_host() {
     let receiver = Receiver::start(|_| Reply::status(204)).await;
@@ -48,7 +48,7 @@ async fn no_packet_reaches_a_listener_of_this_host() {
     let dir = TempDir::new();
     let mut ports = vec![receiver.address.port()];
     ports.extend(six.as_ref().map(|six| six.local_addr().unwrap().port()));
-    // The authority is trusted and the port is open: the address alone is in the way.
+    // The authority is trusted and the port is allowed: only the address is refused.
     let settings =
         OutboundHttp { allow_addresses: vec![], ports: ports.clone(), ..receiver.settings(dir.path()) };
     let client = Client::new(&settings, Vec::new()).unwrap();
@@ -81,7 +81,7 @@ async fn no_packet_reaches_a_listener_of_this_host() {
         let silence = tokio::time::timeout(Duration::ZERO, six.accept()).await;
         assert!(silence.is_err(), "somebody connected");
     }
-    // It does work where it is allowed to.
+    // The request succeeds where the address is allowed.
     let allowed = Client::new(&receiver.settings(dir.path()), Vec::new()).unwrap();
     let answer = allowed.post(&receiver.url("/"), &[], Bytes::new(), BUDGET).await.unwrap();
     assert_eq!((answer.status, receiver.connections()), (204, 1));
@@ -128,7 +128,7 @@ async fn what_may_be_asked_is_asked() {
     assert_eq!(elsewhere.connects(), ["8.8.8.8:443"]);
 }
 
-/// A laboratory opens what it names, and nothing beside it.
+/// A setting allows exactly the networks that it names.
 #[test]
 fn what_is_opened_is_what_was_named() {
     let settings = OutboundHttp {
@@ -136,7 +136,7 @@ fn what_is_opened_is_what_was_named() {
         ports: vec![9443],
         ..OutboundHttp::default()
     };
-    // A laboratory may well ask itself.
+    // A named network may include the engine's own address.
     let policy = Policy::new(&settings, vec!["10.1.2.3".parse().unwrap()]);
     for good in
         ["https://10.1.2.3:9443/", "https://[::1]:9443/", "https://crm:9443/", "https://8.8.8.8:9443/"]
@@ -150,7 +150,7 @@ fn what_is_opened_is_what_was_named() {
     }
 }
 
-/// What `sidetone apply` says of the URLs in its files.
+/// The errors of `sidetone apply` on URLs in its files.
 #[test]
 fn an_apply_file_is_held_to_the_same() {
     for (url, expected) in REFUSED_URLS {

@@ -9,7 +9,7 @@ use sidetone::config::{Config, Listener, Transport};
 
 use crate::records::TempDir;
 
-/// The answer to `GET path` of a browser, as text.
+/// The response to `GET path` with this `Accept` header, as text.
 fn get(address: SocketAddr, path: &str, accept: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -40,7 +40,7 @@ fn a_node_serves_the_panel_unless_it_is_switched_off() {
         assert!(login.starts_with(status) && login.contains("name=\"password\"") == enabled, "{login}");
         let start = get(engine.http, "/", "text/html");
         assert_eq!(start.starts_with("HTTP/1.1 303"), enabled, "{start}");
-        // A program gets the start page of the API.
+        // A client that does not accept HTML gets the start page of the API.
         assert!(get(engine.http, "/", "*/*").contains("API reference"));
         assert!(get(engine.http, "/healthz", "*/*").starts_with("HTTP/1.1 200"));
         runtime.block_on(engine.stop(Duration::ZERO));

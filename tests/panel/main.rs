@@ -1,4 +1,4 @@
-//! The panel over the HTTP API and a real database: who sees and does what.
+//! The panel over the HTTP API and a real database: who may see and do what.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What each role and a foreign tenant see.
+//! The view of each role and of a foreign tenant.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ use crate::office::Names;
 use crate::records::ended;
 use crate::site::Site;
 
-/// Who, the calls that they see, and whether they manage: keys and people, and trunks.
+/// Each user, the calls that they see, and whether they manage users, keys and trunks.
 const PEOPLE: [(&str, &[u128], bool); 5] = [
     ("root@platform.test", &[1, 2, 3], true),
     ("boss@acme.test", &[1, 2], true),
@@ -117,7 +117,7 @@ fn operators_alone_see_the_nodes() {
     }
 }
 
-/// No page links to one that answers 403.
+/// No page has a link that leads to a 403.
 #[test]
 fn links_lead_to_pages_that_the_visitor_may_see() {
     let site = Site::open(false);
@@ -153,7 +153,8 @@ fn home_leaves_out_older_calls() {
     assert!(page.text.contains("Last 7 days") && page.text.contains("<b>0</b>"), "{}", page.text);
 }
 
-/// 90 calls of Acme an hour ago: one extension is much worse than the others, and a trunk like any other. One of Bolt.
+/// 90 calls of Acme an hour ago, in which one extension is much worse than the others and the trunks are alike; one of
+/// Bolt.
 fn calls_of_today(names: Names) -> Vec<Cdr> {
     let began = Timestamp::from_micros(now_us() - 3_600_000_000);
     let call = |number: u128, organisation_id: OrganisationId, extension: u128| {
@@ -194,7 +195,7 @@ fn home_counts_what_is_in_scope_and_names_what_is_worse() {
     };
     let acme = tile("boss@acme.test");
     assert!(acme.contains("<b>90</b>"), "{acme}");
-    // 15 of 30 calls beside 6 of 60; the extensions of these records are not stored, so they have no name.
+    // 15 of 30 calls compared with 6 of 60; the extensions of these records are not stored, so they have no name.
     let worse = format!("extension_id={}", Uuid::from_u128(1));
     assert!(acme.contains(&worse) && acme.contains("50.0 %") && acme.contains("10 %"), "{acme}");
     assert!(!acme.contains(&format!("extension_id={}", Uuid::from_u128(2))), "{acme}");

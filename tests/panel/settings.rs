@@ -1,4 +1,4 @@
-//! Forms of settings: who may send them, and what the API makes of them.
+//! Forms of settings: who may send them, and their effect through the API.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn errors_stand_beside_the_field_with_what_was_entered() {
     assert!(page.text.contains(">nowhere</textarea>") && page.text.contains("value=\"many\""));
 }
 
-/// The form chooses permissions by a preset, so that is where a missing choice is shown.
+/// The form chooses permissions by a preset, so a missing choice is shown there.
 #[test]
 fn a_key_without_permissions_is_an_error_of_the_preset() {
     let site = Site::open(false);
@@ -93,7 +93,7 @@ fn who_may_not_change_gets_no_form_and_changes_nothing() {
     assert!(boss.get("/settings/teams").text.contains("support"));
 }
 
-/// Two people have the same form open: each changes only what that person changed.
+/// Two users have the same form open: each changes only the fields that they edited.
 #[test]
 fn a_change_by_another_user_in_between_stays() {
     let site = Site::open(false);
@@ -137,7 +137,7 @@ fn a_number_leads_to_an_extension_or_a_room() {
     let form = boss.get("/settings/numbers/new").text;
     assert!(form.contains(">Extension 1001</option>") && form.contains(">Room 500</option>"), "{form}");
     assert!(!form.contains(&foreign), "only what is in scope can be chosen");
-    // Errors stand beside the field, with what was entered.
+    // Errors are shown beside the field, with the entered value.
     for (number, destination, field) in
         [("20", &ada, "number"), ("+442079460123", &foreign, "destination_id")]
     {
@@ -155,7 +155,7 @@ fn a_number_leads_to_an_extension_or_a_room() {
     let path = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned();
     let form = boss.get(&path).text;
     assert!(form.contains(&format!("<option value=\"{ada}\" selected>")), "{form}");
-    // A conference without an id asks its callers for the room's number.
+    // A conference without an id prompts its callers for the room's number.
     let showed = [
         ("was.number", "+442079460123"),
         ("was.destination", "extension"),
@@ -265,7 +265,7 @@ fn an_extension_is_forwarded() {
     assert!(form.contains("name=\"forwarding.busy\" value=\"1002\""), "{form}");
 }
 
-/// An agent without a team sees no other extension, and changes its own where the API lets it.
+/// An agent without a team sees no other extension, and changes its own as far as the API allows.
 #[test]
 fn an_agent_forwards_its_own_extension_alone() {
     let site = Site::open(false);
@@ -292,7 +292,7 @@ fn an_agent_forwards_its_own_extension_alone() {
     assert_eq!((page.status, page.header("location")), (303, "/settings/own-extension?saved=1"));
     assert!(lost.get("/settings/own-extension?saved=1").text.contains("Saved."));
     assert_eq!(site.office.get(&boss, &path).body["do_not_disturb"], true);
-    // Another agent has no extension, and so no form that changes one.
+    // Another agent has no extension, and so no form for one.
     let mut bob = site.logged_in("bob@acme.test");
     let token = bob.get("/settings").token();
     let page = bob.post("/settings/own-extension", &[("csrf", &token), ("do_not_disturb", "")]);

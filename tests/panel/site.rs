@@ -28,7 +28,7 @@ pub struct Browser<'s> {
     pub cookies: BTreeMap<String, String>,
 }
 
-/// A page, read whole.
+/// A page, read completely.
 pub struct Page {
     pub status: u16,
     pub headers: HeaderMap,
@@ -149,7 +149,7 @@ impl Browser<'_> {
                 value => self.cookies.insert(name.to_owned(), value.to_owned()),
             };
         }
-        // A sound is no text.
+        // Audio is not valid text.
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Page { status: parts.status.as_u16(), headers: parts.headers, text }
     }

@@ -1,4 +1,4 @@
-//! The deliveries of a webhook: who sees them, and sending one again.
+//! The deliveries of a webhook: who sees them, and how one is sent again.
 
 use serde_json::json;
 use sidetone_model::ids::NodeId;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::records::at;
 use crate::site::{Page, Site};
 
-/// What the endpoint of the test answers: markup, as an attacker would.
+/// The response of the test's endpoint: markup, as an attacker would send.
 const ANSWER: &str = "<script>alert(1)</script>";
 
 /// A webhook of Acme.
@@ -62,7 +62,7 @@ impl Hook {
     }
 }
 
-/// The places of these texts in a page, in which each must be.
+/// The positions of these texts in a page, which must contain all of them.
 fn places(page: &Page, texts: &[&str]) -> Vec<usize> {
     texts.iter().map(|text| page.text.find(text).unwrap_or_else(|| panic!("{text}: {}", page.text))).collect()
 }
@@ -77,7 +77,7 @@ fn a_delivery_is_shown_with_its_attempts_and_its_payload() {
     hook.attempt(&site, 0, 503, Some("the endpoint answered <b>503"));
     hook.attempt(&site, 1, 502, Some("the endpoint answered 502"));
     let list = boss.get(&hook.path());
-    // The last attempt alone.
+    // Only the last attempt.
     places(&list, &["webhook.test", ">retrying<", ">2<", ">502<", "answered 502", "a=&lt;b&gt;"]);
     assert!(!list.text.contains(">503<") && !list.text.contains("<b>"), "{}", list.text);
     let one = format!("{}/{id}", hook.path());
@@ -88,7 +88,7 @@ fn a_delivery_is_shown_with_its_attempts_and_its_payload() {
     assert_eq!(page.status, 200, "{}", page.text);
     assert!(places(&page, &[">502<", ">503<"]).is_sorted(), "the newest attempt is the first: {}", page.text);
     places(&page, &["answered &lt;b&gt;503", "&lt;script&gt;alert(1)", "ms<", "<time datetime=\""]);
-    // A field on each line.
+    // One field per line.
     let payload =
         format!("\n  &quot;data&quot;: {{\n    &quot;webhook_id&quot;: &quot;{}&quot;\n  }}", hook.id);
     places(&page, &[&payload]);
@@ -143,7 +143,7 @@ fn a_delivery_is_sent_again_unless_its_webhook_is_switched_off() {
     places(&boss.get(&hook.path()), &["switched off"]);
 }
 
-/// The API answers 403 for what belongs to another organisation, and 404 for what does not exist.
+/// The API answers 403 for resources of another organisation, and 404 for unknown ones.
 #[test]
 fn deliveries_are_for_those_who_manage_webhooks_of_the_organisation() {
     let site = Site::open(false);
@@ -160,7 +160,7 @@ fn deliveries_are_for_those_who_manage_webhooks_of_the_organisation() {
         let token = browser.get("/settings").token();
         assert_eq!(browser.post(&format!("{one}/redeliver"), &[("csrf", &token)]).status, 403, "{email}");
     }
-    // A delivery is found below its own webhook only.
+    // A delivery is found only below its own webhook.
     let bolt = site.office.login("boss@bolt.test");
     let body = json!({"url": "https://bolt.example/", "events": ["call.ended"]});
     let foreign = site.office.ask(&bolt, "POST /webhooks", body).id().to_owned();

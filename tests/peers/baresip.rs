@@ -1,4 +1,4 @@
-//! Two baresip phones: both register, one calls the other, which answers by itself.
+//! Two baresip phones: both register, one calls the other, which answers automatically.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::{ports, programs, sound, tell, turn};
 #[test]
 fn one_baresip_calls_another() {
     let Some(_turn) = turn() else { return };
-    // With the default settings: baresip 1.0 gives up when any of the challenges is not MD5, and is offered MD5 alone.
+    // With the default settings: baresip 1.0 fails when any of the challenges is not MD5, so it is offered only MD5.
     let mut engine = Engine::start(8);
     sound::write_wave(&engine.dir().join("tone.wav"), 180);
     let mut callee = phone(&engine, "1002", "the-second-secret", "auto");
@@ -71,7 +71,7 @@ fn baresip_calls_over_each_transport_with_each_codec() {
                 peer.phone.wait_for("SRTP is Enabled");
             }
         }
-        // A shorter call has no figure of its loss.
+        // A shorter call has no figure for its loss.
         from.phone.pass(TALK);
         from.hang_up();
         to.released();
@@ -116,7 +116,7 @@ fn baresip_with_ice_is_heard() {
     }
 }
 
-/// Whether there is a network interface beside loopback, of which baresip and Linphone give no candidate.
+/// Whether there is a network interface besides loopback; baresip and Linphone offer no candidate for loopback.
 fn has_network(whose: &str) -> bool {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let is_there = probe.connect("192.0.2.1:9").is_ok();
@@ -126,7 +126,7 @@ fn has_network(whose: &str) -> bool {
     is_there
 }
 
-/// Two phones with a picture of their own see each other, plainly and with SRTP.
+/// Two phones with generated video receive each other's picture, without and with SRTP.
 #[test]
 fn baresip_phones_see_each_other() {
     let Some(_turn) = turn() else { return };
@@ -156,7 +156,7 @@ fn baresip_phones_see_each_other() {
         let [one, other] = [0, 1].map(|place| seen(&quality["legs"][place]));
         // Ten pictures a second of one packet at least.
         assert!(one[0] >= 20 && other[0] >= 20, "{quality:#}\n{}\n{}", from.phone, to.phone);
-        // A picture may be under way when one leg ends before the other, and a busy machine may drop some packets.
+        // A picture may be in flight when one leg ends before the other, and a busy machine may drop some packets.
         let is_near = |sent: u64, received: u64| received.abs_diff(sent) <= 10;
         assert!(is_near(one[1], other[0]) && is_near(other[1], one[0]), "{quality:#}");
         assert!(one[2] * 10 <= one[0] && other[2] * 10 <= other[0], "{quality:#}");
@@ -164,8 +164,8 @@ fn baresip_phones_see_each_other() {
     }
 }
 
-/// A phone with keys by DTLS and ICE, as browsers have them, calls one with plain RTP. Its certificate is of an elliptic curve;
-/// that of RSA, which baresip 1.0 makes by itself, is none that our DTLS has.
+/// A phone with DTLS-SRTP and ICE, as in browsers, calls one with plain RTP. Its certificate uses an elliptic curve,
+/// because the engine's DTLS does not support the RSA certificate that baresip 1.0 makes by itself.
 #[test]
 fn baresip_with_dtls_srtp_is_heard() {
     let Some(_turn) = turn() else { return };
@@ -232,7 +232,7 @@ fn linphone_with_ice_is_heard() {
         let record = records.iter().find(|record| record["caller_number"] == from.number).unwrap();
         programs::assert_good(record);
         if calls == 1 {
-            // It offered candidates, and got ours.
+            // Linphone offered candidates, and got those of the engine.
             let path = format!("/api/v1/cdrs/{}/signalling", record["call_uuid"].as_str().unwrap());
             let sdp = engine.get(&path).to_string();
             let [offered, answered] = ["a=candidate:1 1 UDP ", "a=ice-lite"].map(|line| sdp.contains(line));
@@ -267,34 +267,34 @@ fn baresip_calls_over_tls() {
     assert_eq!(record["hangup_cause"], "NORMAL_CLEARING", "{record:#}");
 }
 
-/// A phone without a sound card whose SIP goes over TLS.
+/// A phone without a sound card whose SIP uses TLS.
 fn phone_over_tls(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
     let setup = Setup { answermode, ..Setup::new(number, password, "tone.wav") };
     start(engine, &setup.over(engine, "tls"))
 }
 
-/// A phone without a sound card: it plays a file and hears into the void.
+/// A phone without a sound card: it plays a file and discards received audio.
 pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
     start(engine, &Setup { answermode, ..Setup::new(number, password, "tone.wav") })
 }
 
-/// A phone that plays that file of the test's directory, and keeps what it hears, see [`heard`].
+/// A phone that plays this file of the test's directory, and records received audio, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
     start(engine, &Setup { keeps: true, ..Setup::new(number, password, plays) })
 }
 
-/// The same phone, which answers by itself.
+/// The same phone, which answers automatically.
 pub fn answering_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
     start(engine, &Setup { keeps: true, answermode: "auto", ..Setup::new(number, password, plays) })
 }
 
-/// Where a phone that keeps what it hears does so, as it comes: 8,000 Hz.
+/// The growing recording of a phone's received audio: 8,000 Hz.
 pub fn heard(engine: &Engine, number: &str) -> Option<PathBuf> {
     let files = std::fs::read_dir(engine.dir().join(number)).unwrap().map(|file| file.unwrap().path());
     files.into_iter().find(|path| path.to_string_lossy().ends_with("-dec.wav"))
 }
 
-/// Presses keys, at the pace of a hand.
+/// Presses keys, at human speed.
 pub fn press(phone: &mut Process, keys: &str) {
     for key in keys.chars() {
         phone.pass(KEY);
@@ -302,23 +302,23 @@ pub fn press(phone: &mut Process, keys: &str) {
     }
 }
 
-/// How a phone is set up.
+/// The configuration of a phone.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// The user of its address.
+    /// The user part of its address.
     pub number: &'a str,
     pub password: &'a str,
     /// The file of the test's directory that it plays.
     pub plays: &'a str,
-    /// Whether it keeps what it hears, see [`heard`].
+    /// Whether it records received audio, see [`heard`].
     pub keeps: bool,
     pub answermode: &'a str,
-    /// Its codecs, as the account names them.
+    /// Its codecs, in the account's notation.
     pub codecs: &'a str,
-    /// The domain of its address, and where it listens; a carrier has its own.
+    /// The domain of its address; the next field is its listening address. A carrier has its own.
     pub domain: &'a str,
     pub listen: String,
-    /// More parameters of the account, each after a semicolon; those of the route to the engine are here.
+    /// More parameters of the account, each after a semicolon; those of the route to the engine are among them.
     pub account: String,
     /// More lines of the configuration.
     pub lines: String,
@@ -327,7 +327,7 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// A phone of an extension over UDP with G.711, which answers when it is ordered to.
+    /// A phone of an extension over UDP with G.711, which answers on command.
     pub fn new(number: &'a str, password: &'a str, plays: &'a str) -> Setup<'a> {
         Setup {
             number,
@@ -379,7 +379,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Starts a phone; one without a route gets that over UDP.
+/// Starts a phone; one without a route gets the one over UDP.
 pub fn start(engine: &Engine, setup: &Setup<'_>) -> Process {
     let Setup { number, password, answermode, codecs, domain, listen, account, lines, .. } = setup;
     let dir = engine.dir().join(number);
@@ -389,7 +389,7 @@ pub fn start(engine: &Engine, setup: &Setup<'_>) -> Process {
         false => format!(";outbound=\"sip:{}\"", engine.sip()),
     };
     let interval = if account.contains(";regint=") { "" } else { ";regint=60" };
-    // It would ask for a password that is missing.
+    // Without a password it would prompt for one.
     let auth = match *password {
         "" => String::new(),
         password => format!(";auth_user={number};auth_pass={password}"),
@@ -413,7 +413,7 @@ pub fn start(engine: &Engine, setup: &Setup<'_>) -> Process {
     for (name, text) in [("accounts", account.as_str()), ("config", &config), ("contacts", "")] {
         std::fs::write(dir.join(name), text).unwrap();
     }
-    // It ends by itself after three minutes, whatever happens.
+    // It ends after three minutes in any case.
     let args = ["-4", "-f", ".", "-t", "180"];
     match &setup.preload {
         None => Process::spawn("baresip", "baresip", "baresip-core", &dir, args),
@@ -429,6 +429,6 @@ const G711: &str = "PCMA/8000/1";
 const G722: &str = "G722/16000/1";
 const OPUS: &str = "opus/48000/2";
 const MODULES: &str = "module g722.so\nmodule opus.so\n";
-/// Between two keys that a hand presses.
+/// The pause between two keys at human speed.
 const KEY: Duration = Duration::from_millis(300);
 const TALK: Duration = Duration::from_secs(3);

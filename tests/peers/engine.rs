@@ -13,14 +13,14 @@ use crate::ports;
 use crate::process::Process;
 use crate::records::TempDir;
 
-/// What an engine is started with.
+/// The settings of an engine.
 #[derive(Default)]
 pub struct Start<'a> {
-    /// How many calls it has ports for.
+    /// The number of calls for which it has ports.
     pub calls: u16,
-    /// What follows the first organisation, its extensions 1001 and 1002 and its key.
+    /// More directory text after the first organisation, its extensions 1001 and 1002 and its key.
     pub directory: &'a str,
-    /// What follows the configuration.
+    /// More settings after the configuration.
     pub settings: &'a str,
     /// The setting `srtp` of every extension; empty leaves it out.
     pub srtp: &'a str,
@@ -31,7 +31,7 @@ pub struct Start<'a> {
 impl Start<'_> {
     fn directory(&self) -> String {
         let directory = format!("{DIRECTORY}{}", self.directory);
-        // Trunks have passwords too, without an indent.
+        // Trunks have passwords too, but without indentation.
         let with = |directory: String, line: &str| {
             directory.replace("\n  password =", &format!("\n  {line}\n  password ="))
         };
@@ -61,16 +61,16 @@ impl Engine {
         Self::with(calls, "")
     }
 
-    /// The same with more of a directory.
+    /// The same with more directory text.
     pub fn with(calls: u16, more: &str) -> Self {
         Self::run(&Start { calls, directory: more, ..Start::default() })
     }
 
-    /// Starts it as described.
+    /// Starts an engine with these settings.
     pub fn run(start: &Start<'_>) -> Self {
         let Start { calls, settings, .. } = start;
         let dir = TempDir::new();
-        // Two port pairs a call; as many again may rest or be somebody else's.
+        // Two port pairs a call; as many again may be in quarantine or in use by others.
         let count = calls * 8;
         let first = ports::free(count);
         let config = format!(
@@ -98,7 +98,7 @@ impl Engine {
         Self { sip, sip_tcp, sip_tls, sip_wss, http, media_ports, process, dir }
     }
 
-    /// Where SIP is received, `ADDRESS:PORT`.
+    /// The address for SIP, `ADDRESS:PORT`.
     pub fn sip(&self) -> &str {
         &self.sip
     }
@@ -139,12 +139,12 @@ impl Engine {
         })
     }
 
-    /// What `GET path` answers, which must be 200.
+    /// The body of `GET path`, whose status must be 200.
     pub fn get(&self, path: &str) -> Value {
         get(&self.http, path)
     }
 
-    /// Waits until the answer to `GET path` is as wanted.
+    /// Waits until `condition` is true for the body of `GET path`.
     pub fn wait_for<T>(&mut self, path: &str, what: &str, condition: impl Fn(&Value) -> Option<T>) -> T {
         let http = self.http.clone();
         self.process.wait(what, |_| {
@@ -153,14 +153,14 @@ impl Engine {
         })
     }
 
-    /// The status and body that `POST path` is answered with.
+    /// The status and body of `POST path`.
     pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         exchange(&self.http, "POST", path, &format!("{head}\r\n{body}"))
     }
 
-    /// The status that `PUT path` with a WAV file is answered with.
+    /// The status of `PUT path` with a WAV file.
     pub fn upload(&self, path: &str, wav: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(&self.http).unwrap();
         stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();
@@ -173,12 +173,12 @@ impl Engine {
         text.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// The status that `POST path` without a body is answered with.
+    /// The status of `POST path` without a body.
     pub fn order(&self, path: &str) -> u16 {
         exchange(&self.http, "POST", path, "Content-Length: 0\r\n\r\n").0
     }
 
-    /// The status that `DELETE path` is answered with.
+    /// The status of `DELETE path`.
     pub fn delete(&self, path: &str) -> u16 {
         exchange(&self.http, "DELETE", path, "\r\n").0
     }
@@ -205,7 +205,7 @@ fn get(address: &str, path: &str) -> Value {
     body
 }
 
-/// Sends a request with `rest` behind the headers that all have.
+/// Sends a request with `rest` after the common headers.
 fn exchange(address: &str, method: &str, path: &str, rest: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();

@@ -50,7 +50,7 @@ fn ten_thousand_forged_packets_a_second_cost_no_call() {
     tell(&format!("forged SRTP: {sent} packets in {lasted:?}, not authenticated: {failed:?}"));
 }
 
-/// The number of that name, wherever it is in a leg's figures; 0 where there is none.
+/// The number of that name anywhere in a leg's figures; 0 where there is none.
 fn count_of(value: &Value, name: &str) -> u64 {
     match value {
         Value::Object(fields) => match fields.get(name).and_then(Value::as_u64) {
@@ -62,12 +62,12 @@ fn count_of(value: &Value, name: &str) -> u64 {
     }
 }
 
-/// Sends forged packets to these ports by turns until it is over; how many, and how long it took.
+/// Sends forged packets to these ports in turn until it is stopped; returns how many, and the duration.
 fn flood(legs: &[u16], over: &AtomicBool) -> (u32, Duration) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let began = Instant::now();
     let mut sent: u32 = 0;
-    // A payload of 20 ms with a tag of 80 bits, all of them noise.
+    // A payload of 20 ms with a tag of 80 bits, all random.
     let mut packet = [0x5a_u8; 12 + 160 + 10];
     packet[..12].copy_from_slice(&[0x80, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x46, 0x0d, 0x01]);
     while !over.load(Ordering::Relaxed) {
@@ -75,7 +75,7 @@ fn flood(legs: &[u16], over: &AtomicBool) -> (u32, Duration) {
         while sent < due {
             packet[2..4].copy_from_slice(&(sent as u16).to_be_bytes());
             packet[8..12].copy_from_slice(&(sent % 7).to_be_bytes());
-            // A port that is closed meanwhile refuses it, which is seen by the next one.
+            // A port that was closed refuses the packet, and the next send returns that error.
             let _ = socket.send_to(&packet, ("127.0.0.1", legs[sent as usize % legs.len()]));
             sent += 1;
         }

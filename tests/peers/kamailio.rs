@@ -1,5 +1,5 @@
-//! kamailio is the carrier of a trunk: the trunk registers with a digest over TLS, calls go both ways, and a call goes on
-//! to the server that has room.
+//! kamailio is the carrier of a trunk: the trunk registers with a digest over TLS, calls work in both directions, and a
+//! call moves to the server with free capacity.
 
 use std::process::{Command, Stdio};
 
@@ -15,11 +15,11 @@ use crate::{ports, tell, turn};
 /// A running kamailio, see `kamailio.cfg`.
 struct Carrier {
     process: Process,
-    /// For TLS, for datagrams, and for datagrams that it has no room for.
+    /// Ports for TLS, for UDP, and for UDP where it answers that it has no capacity.
     tls: u16,
     udp: u16,
     busy: u16,
-    /// Where the party outside listens.
+    /// The port of the external party.
     outside: u16,
     dir: TempDir,
 }
@@ -78,7 +78,7 @@ impl Drop for Carrier {
     }
 }
 
-/// The newest of so many records.
+/// The newest of this many records.
 fn assert_record(engine: &mut Engine, count: usize, wanted: [&str; 4]) -> Value {
     let record = engine.records(count).swap_remove(0);
     let seen = ["direction", "caller_number", "destination_number", "ended_by"].map(|field| &record[field]);
@@ -113,7 +113,7 @@ fn kamailio_registers_a_trunk_over_tls_and_carries_its_calls() {
     carrier.process.wait_for("in the call: BYE by tls");
 }
 
-/// No server listens at the first address, and the second has no room.
+/// No server listens at the first address, and the second has no capacity.
 #[test]
 fn a_call_goes_on_to_the_server_of_kamailio_that_has_room() {
     let Some(_turn) = turn() else { return };
@@ -140,13 +140,13 @@ fn a_call_goes_on_to_the_server_of_kamailio_that_has_room() {
     assert!(refused.contains(&format!("no room: {OUTSIDE}")), "the second server first: {said}");
 }
 
-/// Whether the module for TLS is there, which is a package of its own.
+/// Whether the TLS module is installed, which is a separate package.
 fn has_tls() -> bool {
     let mut folders = std::fs::read_dir("/usr/lib").into_iter().flatten().filter_map(Result::ok);
     folders.any(|folder| folder.path().join("kamailio/modules/tls.so").exists())
 }
 
-/// One of the two parties hangs up, the other one is released.
+/// One of the two parties hangs up, and the other one is released.
 fn end(by_caller: bool, caller: &mut Peer, callee: &mut Peer) {
     let (by, other) = if by_caller { (caller, callee) } else { (callee, caller) };
     by.hang_up();

@@ -1,4 +1,4 @@
-//! linphonec, the console phone of Linphone: it answers by itself, without a sound card.
+//! linphonec, the console phone of Linphone: it answers automatically, without a sound card.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,14 +18,14 @@ pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
     set_up(engine, number, password, "tone.wav", &["-a"], Way::Plain)
 }
 
-/// A phone that keeps what it hears, see [`heard`].
+/// A phone that records received audio, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
     let mut phone = set_up(engine, number, password, "tone.wav", &[], Way::Plain);
     phone.type_line(&format!("record {}", heard(engine, number).display()));
     phone
 }
 
-/// A phone that plays that file of the test's directory.
+/// A phone that plays this file of the test's directory.
 pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str, way: Way) -> Process {
     set_up(engine, number, password, plays, &[], way)
 }
@@ -33,20 +33,20 @@ pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str,
 /// How a phone reaches the engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Over UDP with ICE, and candidates of its own addresses alone.
+    /// Over UDP with ICE, with candidates of only its own addresses.
     Ice,
     /// Over UDP.
     Plain,
-    /// Over TLS and with nothing but SRTP.
+    /// Over TLS and with SRTP only.
     Secure,
 }
 
-/// Where a phone that keeps what it hears does so, as it comes: 48,000 Hz in a call of Opus.
+/// The growing recording of a phone's received audio: 48,000 Hz in a call with Opus.
 pub fn heard(engine: &Engine, number: &str) -> PathBuf {
     engine.dir().join(number).join("heard.wav")
 }
 
-/// Plays a file of the test's directory into the call that is up.
+/// Plays a file of the test's directory into the current call.
 pub fn play(engine: &Engine, phone: &mut Process, file: &str) {
     phone.type_line(&format!("play {}", engine.dir().join(file).display()));
 }
@@ -61,13 +61,13 @@ pub fn press(phone: &mut Process, keys: &str) {
 
 fn set_up(engine: &Engine, number: &str, password: &str, plays: &str, args: &[&str], way: Way) -> Process {
     let dir = engine.dir().join(number);
-    // Without these it finds no place for its database and goes no further.
+    // Without these it finds no place for its database and stops.
     for folder in [".local/share/linphone", ".config/linphone"] {
         std::fs::create_dir_all(dir.join(folder)).unwrap();
     }
     let (sip_port, rtp_first) = (ports::free(2), ports::free(32));
     let (at, listens) = if way == Way::Secure {
-        // Its library compares the server's name with names only, not with addresses.
+        // Its library compares the server's name only with names, not with addresses.
         let (_, port) = engine.sip_tls().rsplit_once(':').unwrap();
         let listens = format!(
             "sip_port=0\nsip_tcp_port=0\nsip_tls_port={sip_port}\nroot_ca={}\nverify_server_certs=1\n\
@@ -100,13 +100,13 @@ fn set_up(engine: &Engine, number: &str, password: &str, plays: &str, args: &[&s
     phone
 }
 
-/// Asks it until it says so.
+/// Repeats a command until the output appears.
 pub fn wait_until_registered(phone: &mut Process) {
     let mut asked = 0;
     while !phone.said().contains("registered, identity=") {
         asked += 1;
         assert!(asked <= 300, "{phone} does not register");
-        // Counted before it is asked: it may answer at once.
+        // Counted before the command, because the output may appear immediately.
         let said = phone.said().matches("linphonec>").count();
         phone.type_line("status register");
         phone.wait("an answer", |phone| (phone.said().matches("linphonec>").count() > said).then_some(()));
@@ -114,5 +114,5 @@ pub fn wait_until_registered(phone: &mut Process) {
     }
 }
 
-/// Between two keys; it sends each for a tenth of a second.
+/// The pause between two keys; it sends each for a tenth of a second.
 const KEY: Duration = Duration::from_millis(400);

@@ -1,9 +1,9 @@
-//! Calls between phones and carriers that others wrote, through the `sidetone` binary: sipp, baresip, Linphone, Chromium and
+//! Calls with third-party phones and carriers, through the `sidetone` binary: sipp, baresip, Linphone, Chromium and
 //! kamailio.
 //!
 //! They run where `SIDETONE_PEERS=1` is set, as `.ci/run` does, and need the Debian packages `sip-tester` and
-//! `baresip-core`, and use `linphone-cli`, `chromium`, `kamailio` and `kamailio-tls-modules` where they are; sipp plays
-//! captures through raw sockets, which needs root.
+//! `baresip-core`, and use `linphone-cli`, `chromium`, `kamailio` and `kamailio-tls-modules` where installed; sipp
+//! plays captures through raw sockets, which needs root.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -51,20 +51,20 @@ fn are_peers_wanted() -> bool {
     wanted
 }
 
-/// The turn of one test whose peers send audio, or `None` where peers are not wanted.
+/// The lock of one test whose peers send audio, or `None` where peers are not requested.
 ///
-/// One test at a time: a phone that has to share the machine with the phones of another test paces its own
-/// packets worse, and that is measured.
+/// One test at a time: a phone that shares the machine with the phones of another test sends its packets at less even
+/// intervals, and that is measured.
 fn turn() -> Option<MutexGuard<'static, ()>> {
     if !are_peers_wanted() {
         return None;
     }
     static TURN: Mutex<()> = Mutex::new(());
-    // A test that failed leaves nothing behind that the next one could trip over.
+    // A failed test leaves no state that could affect the next one.
     Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Says a line past the test harness, which keeps what passing tests print to itself.
+/// Prints a line directly to stderr, because the test harness hides the output of passing tests.
 fn tell(line: &str) {
     // A closed stderr fails no test.
     let _ = writeln!(std::io::stderr(), "{line}");

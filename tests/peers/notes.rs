@@ -1,4 +1,4 @@
-//! Notes on phones that others wrote: whatever they make of them, the call goes on and the receipt says it.
+//! Notes to third-party phones: whatever they answer, the call continues and the receipt has the result.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn linphone_and_its_call_survive_notes() {
     ended_well(&mut engine);
 }
 
-/// Sends a note by INFO and one by MESSAGE into the call that is up; what came of them is told.
+/// Sends a note by INFO and one by MESSAGE into the current call, and prints the results.
 fn notes_do_no_harm(name: &str, engine: &mut Engine, phone: &mut Process) {
     let up = phone.wait("a call that is up", |_| {
         let page = engine.get("/api/v1/calls?state=answered");
@@ -80,11 +80,11 @@ fn notes_do_no_harm(name: &str, engine: &mut Engine, phone: &mut Process) {
             kept["recipients"],
         ));
     }
-    // The call is as it was, and people talk on.
+    // The call is unchanged, and the parties continue to talk.
     let sent_at = Instant::now();
     phone.wait("the end of the talk", |_| (sent_at.elapsed() >= TALK).then_some(()));
     let live = engine.get(&format!("/api/v1/calls/{call}"));
-    // The verdict so far may come meanwhile, and depends on what the phone had time to send.
+    // The first verdict may appear in the meantime, and depends on how much the phone could send.
     let legs = |call: &Value| {
         let mut legs = call["legs"].as_array().unwrap().clone();
         for leg in &mut legs {

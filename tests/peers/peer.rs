@@ -1,4 +1,4 @@
-//! A phone of a test that plays a tone of its own and keeps what it hears; its calls are answered by hand.
+//! A phone of a test that plays its own tone and records received audio; calls are answered on command.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::process::Process;
 use crate::{baresip, linphone, ports, sound, tell};
 
-/// The program that a phone is.
+/// The program of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Baresip,
@@ -22,7 +22,7 @@ pub struct Peer {
     pub hz: f64,
     pub phone: Process,
     kind: Kind,
-    /// Where it calls to: the host of the Request-URI.
+    /// The host of the Request-URI of its calls.
     domain: String,
     dir: PathBuf,
     calls: usize,
@@ -36,7 +36,7 @@ impl Peer {
         Peer::register_over(engine, kind, number, false)
     }
 
-    /// The same over TLS and with nothing but SRTP, if it is to be secure.
+    /// The same, with `secure` over TLS and with SRTP only.
     pub fn register_over(engine: &Engine, kind: Kind, number: &'static str, secure: bool) -> Peer {
         match kind {
             Kind::Baresip => {
@@ -51,7 +51,7 @@ impl Peer {
         }
     }
 
-    /// A phone of Linphone that reaches the engine in this way.
+    /// A Linphone phone that reaches the engine in this way.
     pub fn register_linphone(engine: &Engine, number: &'static str, way: linphone::Way) -> Peer {
         let (password, hz) = phone(number);
         let plays = format!("{number}.wav");
@@ -63,7 +63,7 @@ impl Peer {
         peer
     }
 
-    /// A phone of baresip with other settings than usual; it plays its tone and keeps what it hears.
+    /// A baresip phone with special settings; it plays its tone and records received audio.
     pub fn register_baresip(engine: &Engine, setup: Setup<'_>) -> Peer {
         let (number, _, hz) = *PHONES.iter().find(|(known, ..)| *known == setup.number).unwrap();
         let plays = format!("{number}.wav");
@@ -74,7 +74,8 @@ impl Peer {
         Peer::new(engine, number, hz, phone, Kind::Baresip)
     }
 
-    /// A party outside, baresip without a registration: it listens at a port, see [`outside_port`], and calls by way of `to`.
+    /// An external party, baresip without a registration: it listens at a port, see [`outside_port`], and calls through
+    /// `to`.
     pub fn outside(engine: &Engine, number: &'static str, port: u16, to: &str) -> Peer {
         let (_, hz) = phone(number);
         let plays = format!("{number}.wav");
@@ -125,7 +126,7 @@ impl Peer {
         self.phone.type_line(&line);
     }
 
-    /// Plays its tone into the call that is up: Linphone begins that by hand, and again after a hold.
+    /// Plays its tone into the current call: Linphone needs a command for that, and again after a hold.
     fn speak(&mut self) {
         if self.kind == Kind::Linphone {
             let file = self.dir.with_extension("wav");
@@ -165,7 +166,7 @@ impl Peer {
         self.released();
     }
 
-    /// Transfers the party of its only call to a number, and does not wait for the end of that.
+    /// Transfers the party of its only call to a number, without waiting for the result.
     pub fn transfer(&mut self, number: &str) {
         let line = match self.kind {
             Kind::Baresip => format!("/transfer sip:{number}@acme.test"),
@@ -174,12 +175,12 @@ impl Peer {
         self.phone.type_line(&line);
     }
 
-    /// Connects the far ends of two calls of Linphone, see [`Self::last_call`].
+    /// Connects the far ends of two Linphone calls, see [`Self::last_call`].
     pub fn connect(&mut self, first: usize, second: usize) {
         self.phone.type_line(&format!("transfer {first} --to-call {second}"));
     }
 
-    /// Waits until one more of its calls is over.
+    /// Waits until one more of its calls has ended.
     pub fn released(&mut self) {
         let (sign, ended) = (self.signs().ended, self.ended);
         self.phone.wait("the end of a call", |phone| (count(phone, sign) > ended).then_some(()));
@@ -187,7 +188,7 @@ impl Peer {
         self.keep_next();
     }
 
-    /// The number that Linphone gave to the last call that it began or got.
+    /// The number that Linphone gave to its latest call.
     pub fn last_call(&self) -> usize {
         let said = self.phone.said();
         let (_, last) = said.rsplit_once("assigned id ").expect("a call");
@@ -195,17 +196,17 @@ impl Peer {
         digits.parse().unwrap()
     }
 
-    /// Waits until what it hears from now on is these tones and no others.
+    /// Waits until it newly receives these tones and no others.
     pub fn hears(&mut self, wanted: &[f64]) {
         self.hears_of(wanted, &mut || ());
     }
 
-    /// Waits until it hears another phone and no other sound.
+    /// Waits until it receives another phone's tone and no other sound.
     pub fn hears_phone(&mut self, other: &mut Peer) {
         self.hears_phones(&mut [other]);
     }
 
-    /// Waits until it hears these phones and no other sound.
+    /// Waits until it receives these phones' tones and no other sound.
     pub fn hears_phones(&mut self, others: &mut [&mut Peer]) {
         let tones: Vec<f64> = others.iter().map(|other| other.hz).collect();
         self.hears_of(&tones, &mut || others.iter_mut().for_each(|other| other.speak()));
@@ -219,7 +220,7 @@ impl Peer {
         }
     }
 
-    /// The same; what speaks is reminded now and then, because Linphone ignores that while its audio begins.
+    /// The same; the playing phones get their command repeatedly, because Linphone ignores it while its audio starts.
     fn hears_of(&mut self, wanted: &[f64], remind: &mut dyn FnMut()) {
         remind();
         let mut reminded = Instant::now();
@@ -252,15 +253,15 @@ impl Peer {
         });
     }
 
-    /// Waits until audio comes, or none. The recordings of baresip 1.0 end at a re-INVITE, so that after one only the
-    /// rate that it shows tells.
+    /// Waits until audio arrives, or stops. The recordings of baresip 1.0 end at a re-INVITE, so after one only the
+    /// displayed bit rate shows it.
     pub fn receives(&mut self, audio: bool) {
         let what = if audio { "audio that comes" } else { "an end of the audio" };
         self.phone.wait(what, |phone| receives(phone, audio));
     }
 
-    /// Linphone keeps each call in a file that it is given before, and may crash if it gets one while it rings; baresip
-    /// chooses names itself.
+    /// Linphone needs a file name for the recording of each call in advance, and may crash if it gets one while it
+    /// rings; baresip chooses names itself.
     fn keep_next(&mut self) {
         if self.kind == Kind::Linphone {
             self.calls += 1;
@@ -277,7 +278,7 @@ impl Peer {
     }
 }
 
-/// A port for [`Peer::outside`]: baresip takes the one above for TLS.
+/// A port for [`Peer::outside`]: baresip uses the next one for TLS.
 pub fn outside_port() -> u16 {
     ports::free(2)
 }
@@ -294,7 +295,7 @@ pub fn are_only(wanted: &[f64], loud: &[f64]) -> bool {
     tones.all(|(hz, loud)| if wanted.contains(hz) { *loud > LOUD } else { *loud < QUIET })
 }
 
-/// Whether the rate that baresip shows is that of audio, or of none.
+/// Whether the bit rate that baresip shows is that of audio, or zero.
 fn receives(phone: &Process, audio: bool) -> Option<()> {
     let said = phone.said();
     let (before, _) = said.rsplit_once(" (bit/s)")?;
@@ -309,7 +310,7 @@ fn has_recording_ended(said: &str) -> bool {
     last.is_some_and(|(_, since)| since.contains("got re-INVITE"))
 }
 
-/// The recording that was written last, and its length in bytes.
+/// The newest recording, and its length in bytes.
 fn newest(dir: &Path) -> Option<(PathBuf, u64)> {
     let files = std::fs::read_dir(dir).ok()?.filter_map(Result::ok);
     let kept = files.filter(|file| file.file_name().to_string_lossy().ends_with("-dec.wav"));
@@ -324,7 +325,7 @@ fn count(phone: &Process, sign: &str) -> usize {
     phone.said().matches(sign).count()
 }
 
-/// What a program prints.
+/// The output of a program.
 struct Signs {
     rings: &'static str,
     ended: &'static str,
@@ -341,7 +342,7 @@ const PHONES: [(&str, &str, f64); 5] = [
     ("1004", "the-fourth-secret", 1_850.0),
     (OUTSIDE, "", 1_850.0),
 ];
-/// A number outside.
+/// An external number.
 pub const OUTSIDE: &str = "+447700900123";
 /// The tone of the organisation's music and questions, see [`announce`].
 pub const OURS_HZ: f64 = 2_950.0;
@@ -376,12 +377,12 @@ pub const DIRECTORY: &str = r#"
   number = "300"
 "#;
 
-/// Of 6,000, with a codec and a playout on the way.
+/// Of an amplitude of 6,000, after a codec and a playout buffer.
 const LOUD: f64 = 1_500.0;
 const QUIET: f64 = 300.0;
-/// G.711, G.722, Opus of one channel, and of two, whose samples are the same and follow each other.
+/// G.711, G.722, Opus with one channel, and with two whose samples are equal and interleaved.
 const RATES_HZ: [u32; 4] = [8_000, 16_000, 48_000, 96_000];
-/// Bytes of new audio before it is judged: a second of G.711.
+/// Bytes of new audio that are required: a second of G.711.
 const NEW_LEN: u64 = 16_000;
 const REMIND: Duration = Duration::from_secs(4);
 const POLL: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
-//! Transfers that phones which others wrote make themselves: REFER with its NOTIFY, and with Replaces.
+//! Transfers initiated by third-party phones: REFER with its NOTIFY, and with Replaces.
 //!
-//! baresip 1.0 has no attended transfer, so that Linphone alone makes those.
+//! baresip 1.0 has no attended transfer, so only Linphone makes those.
 
 use crate::programs::{assert_linked, call_of, hear_each_other, office_over, record, talk};
 use crate::turn;
@@ -50,7 +50,7 @@ fn transfer_blindly(secure: bool) {
     }
 }
 
-/// Linphone asks the target before, and hangs up both of its calls.
+/// Linphone consults the target first, and ends both of its calls.
 fn connect_two_calls(secure: bool) {
     let Some(_turn) = turn() else { return };
     let Some((mut engine, phones)) = office_over("the attended transfer by Linphone", secure) else { return };

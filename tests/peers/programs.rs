@@ -1,5 +1,5 @@
-//! Programs place and move the calls of phones that others wrote: click-to-call, hold, transfer, parking and pick-up
-//! over HTTP. What each phone heard is read from its own recording.
+//! API operations on the calls of third-party phones: click-to-call, hold, transfer, parking and pick-up
+//! over HTTP. The received audio of each phone is read from its own recording.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::engine::{Engine, Start};
 use crate::peer::{self, Kind, OURS_HZ, Peer};
 use crate::{linphone, tell, turn};
 
-/// An engine with four phones, of both kinds by turns; `None` where Linphone is not installed.
+/// An engine with four phones, alternating between both kinds; `None` where Linphone is not installed.
 pub fn office(test: &str) -> Option<(Engine, [Peer; 4])> {
     office_over(test, false)
 }
 
-/// The same with all phones over TLS and with SRTP, if it is to be secure.
+/// The same; with `secure` all phones use TLS and SRTP.
 pub fn office_over(test: &str, secure: bool) -> Option<(Engine, [Peer; 4])> {
     if !linphone::is_there() {
         tell(&format!("NOTICE: {test} is SKIPPED; apt-get install linphone-cli"));
@@ -31,7 +31,7 @@ pub fn office_over(test: &str, secure: bool) -> Option<(Engine, [Peer; 4])> {
     Some((engine, phones))
 }
 
-/// One phone calls another, which answers by hand; the call.
+/// One phone calls another, which answers on command; returns the call.
 pub fn talk(engine: &mut Engine, from: &mut Peer, to: &mut Peer) -> String {
     from.call(to.number);
     to.answer();
@@ -40,7 +40,7 @@ pub fn talk(engine: &mut Engine, from: &mut Peer, to: &mut Peer) -> String {
     uuid
 }
 
-/// The call of these two that is answered.
+/// The answered call between these two.
 pub fn call_of(engine: &mut Engine, from: &str, to: &str) -> String {
     engine.wait_for("/api/v1/calls?state=answered", "an answered call", |page| {
         let call = page["items"]
@@ -51,7 +51,7 @@ pub fn call_of(engine: &mut Engine, from: &str, to: &str) -> String {
     })
 }
 
-/// Orders an operation of a call.
+/// Requests an operation on a call.
 fn operate(engine: &Engine, uuid: &str, operation: &str, body: Value, status: u16) -> Value {
     let (answered, answer) = engine.post(&format!("/api/v1/calls/{uuid}/{operation}"), &body);
     assert_eq!(answered, status, "{operation}: {answer}");
@@ -63,13 +63,13 @@ pub fn hear_each_other(one: &mut Peer, other: &mut Peer) {
     other.hears_phone(one);
 }
 
-/// The record of that call among the `count` that there are.
+/// The record of that call, once there are `count` records.
 pub fn record(records: &[Value], uuid: &str) -> Value {
     records.iter().find(|record| record["call_uuid"] == uuid).unwrap().clone()
 }
 
 pub fn assert_good(record: &Value) {
-    // Several phones that share a busy machine pace their packets badly, and that is measured.
+    // Several phones that share a busy machine send their packets at uneven intervals, and that is measured.
     let verdict = record["media_verdict_worse"].as_str().unwrap_or_default();
     assert!(["ok", "jittery_inbound", "unpaced_sender"].contains(&verdict), "{record:#}");
     assert_eq!(record["loss_pct"].as_f64(), Some(0.0), "{record:#}");
@@ -85,7 +85,7 @@ pub fn assert_linked(first: &Value, second: &Value) {
     assert_good(second);
 }
 
-/// Both phones ring by order of a program and hear each other; the calling one holds, and resumes.
+/// Both phones ring on an API request and hear each other; the calling one holds, and resumes.
 #[test]
 fn a_program_connects_phones_and_holds_their_call() {
     let Some(_turn) = turn() else { return };
@@ -154,7 +154,7 @@ fn a_program_transfers_calls_of_phones_blindly() {
     }
 }
 
-/// The phone that transfers talks to the target before.
+/// An attended transfer: the transferring phone talks to the target first.
 #[test]
 fn a_program_transfers_calls_of_phones_after_a_question() {
     let Some(_turn) = turn() else { return };

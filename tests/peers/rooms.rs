@@ -1,5 +1,5 @@
-//! Phones that others wrote in a conference room: they key its PIN, hear each other, use its keys, are muted and put
-//! out. Each plays a tone of its own; what it heard is read from its own recording.
+//! Third-party phones in a conference room: they enter its PIN, hear each other, use its keys, are muted and removed.
+//! Each plays its own tone; its received audio is read from its own recording.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::process::Process;
 use crate::{baresip, linphone, sound, tell, turn};
 
-/// A phone of the test: what it plays, and where it keeps what it hears.
+/// A phone of the test: its tone, and the place of its recording.
 struct Peer {
     number: &'static str,
     hz: f64,
@@ -19,7 +19,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Waits until the last that it has heard is these tones and no others.
+    /// Waits until the latest received audio has these tones and no others.
     fn hears(&mut self, wanted: &[f64]) {
         let (heard, rate_hz) = (self.heard.clone(), self.rate_hz);
         let what = format!("{} hears {wanted:?}", self.number);
@@ -88,7 +88,7 @@ fn baresip_and_linphone_meet_in_a_room() {
     assert_eq!(codecs, ["PCMA", "PCMA", "opus"], "{records:#?}");
 }
 
-/// A whisper is in the recording of the phone that it is for and in no other, and a phone that the room calls hears the
+/// A whisper is only in the recording of the phone for which it is meant, and a phone that the room calls hears the
 /// question, here a tone of the organisation's own, before it hears the room.
 #[test]
 fn baresip_hears_a_whisper_and_the_question_to_confirm() {
@@ -146,7 +146,7 @@ fn baresip_in_room(engine: &Engine, number: &'static str, password: &str, hz: f6
     baresip_at(engine, number, password, hz, ("200", pin))
 }
 
-/// A phone that dials a room and keys this there.
+/// A phone that dials a room and presses these keys.
 fn baresip_at(
     engine: &Engine,
     number: &'static str,
@@ -186,7 +186,7 @@ fn member_of<'a>(room: &'a Value, number: &str) -> &'a Value {
 
 /// None is near a multiple of another.
 const TONES_HZ: [f64; 3] = [440.0, 700.0, 1_150.0];
-/// Of 6,000, with a codec and a playout on the way.
+/// Of an amplitude of 6,000, after a codec and a playout buffer.
 const LOUD: f64 = 1_500.0;
 const QUIET: f64 = 300.0;
 const QUESTION_HZ: f64 = 1_850.0;

@@ -1,4 +1,4 @@
-//! sipp registers two phones and has one call the other many times, both playing a capture.
+//! sipp registers two phones, and one calls the other many times, both playing a capture.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn ten_calls_of_the_capture_that_comes_with_sipp() {
     check(Engine::start(10), &Run { calls: 10, capture, ptime_ms: 30, talk_ms: 4_000 });
 }
 
-/// The caller's SIP over one connection, the callee's in datagrams.
+/// The caller's SIP over one connection, the callee's over UDP.
 #[test]
 fn fifty_calls_over_one_tcp_connection() {
     let Some(_turn) = turn() else { return };
@@ -48,7 +48,7 @@ fn fifty_calls_over_one_tcp_connection() {
     check_over(engine, &Run { calls: 50, capture: &capture, ptime_ms: 20, talk_ms: 3_000 }, &["-t", "t1"]);
 }
 
-/// A phone calls the world: the first carrier has no room, the second wants a digest and checks it.
+/// An external call of a phone: the first carrier has no capacity, the second requires a digest and checks it.
 #[test]
 fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
     let Some(_turn) = turn() else { return };
@@ -90,12 +90,12 @@ fn ten_calls_to_a_carrier_that_wants_a_digest_behind_one_that_has_no_room() {
     tell("sipp: 10 calls to a carrier with digest, each behind a 503 of another");
 }
 
-/// Registers both phones, makes the calls, and holds every record to a clean call.
+/// Registers both phones, makes the calls, and checks that every record is that of a clean call.
 fn check(engine: Engine, run: &Run<'_>) {
     check_over(engine, run, &[]);
 }
 
-/// The same with a transport for the caller, in sipp's words.
+/// The same with a transport option of sipp for the caller.
 fn check_over(mut engine: Engine, run: &Run<'_>, transport: &[&str]) {
     let (callee_port, caller_port) = (ports::free(1), ports::free(1));
     register(&engine, "1001", "the-first-secret", caller_port);
@@ -144,10 +144,10 @@ fn register(engine: &Engine, number: &str, password: &str, port: u16) {
     assert!(status.success(), "{phone} ended with {status}; {}", engine.log());
 }
 
-/// One side of the calls; it ends by itself after the last.
+/// One side of the calls; it ends after the last call.
 fn play(engine: &Engine, run: &Run<'_>, scenario: &'static str, port: u16, more: &[&str]) -> Process {
     let (calls, ptime_ms, port) = (run.calls.to_string(), run.ptime_ms.to_string(), port.to_string());
-    // sipp takes four media ports a call, in a row.
+    // sipp takes four consecutive media ports a call.
     let media_port = ports::free(run.calls * 4).to_string();
     let capture = run.capture.to_str().unwrap();
     let mut args = vec!["-key", "capture", capture, "-key", "ptime", &ptime_ms, "-p", &port];
@@ -159,7 +159,7 @@ fn play(engine: &Engine, run: &Run<'_>, scenario: &'static str, port: u16, more:
 fn sipp(engine: &Engine, scenario: &'static str, args: &[&str]) -> Process {
     let file: PathBuf = Path::new(SCENARIOS).join(format!("{scenario}.xml"));
     let mut all = vec!["-sf", file.to_str().unwrap(), "-i", "127.0.0.1", "-nostdin"];
-    // Whatever happens, sipp gives up by itself.
+    // sipp gives up by itself in any case.
     all.extend(["-timeout", "110s", "-timeout_error"]);
     all.extend(args);
     all.push(if args.contains(&"t1") { engine.sip_tcp() } else { engine.sip() });

@@ -1,5 +1,5 @@
-//! What phones and carriers may do in a call, each as a scenario of sipp over UDP, TCP and TLS: the far end's messages are
-//! checked by the scenarios in `scenarios/`, the record here.
+//! Behaviour of phones and carriers in a call, each as a scenario of sipp over UDP, TCP and TLS: the far end's messages
+//! are checked by the scenarios in `scenarios/`, the record here.
 //!
 //! The sipp of Debian is built without TLS: over TLS, phones send through a tunnel of the test.
 
@@ -17,7 +17,7 @@ use crate::process::Process;
 use crate::tunnel::Tunnel;
 use crate::{ports, sound, tell, turn};
 
-/// A caller, which is 1001, and those that it reaches.
+/// A caller, which is 1001, and its callees.
 struct Row {
     caller: &'static str,
     /// The number that it calls.
@@ -28,7 +28,7 @@ struct Row {
     records: &'static [[&'static str; 5]],
 }
 
-/// A party that is called: an extension that is registered, or the next trunk.
+/// A callee: a registered extension, or the next trunk.
 enum Callee {
     Extension(&'static str, &'static str),
     Trunk(&'static str),
@@ -123,14 +123,14 @@ fn every_scenario_over_udp_has_its_record() {
     ROWS.iter().for_each(|row| check(row, "udp"));
 }
 
-/// The caller and the carriers over TCP; extensions are called in datagrams.
+/// The caller and the carriers over TCP; extensions are called over UDP.
 #[test]
 fn every_scenario_over_tcp_has_its_record() {
     let Some(_turn) = turn() else { return };
     ROWS.iter().for_each(|row| check(row, "tcp"));
 }
 
-/// The caller and the extensions over TLS, each with a connection of its own; the carriers over TCP.
+/// The caller and the extensions over TLS, each with its own connection; the carriers over TCP.
 #[test]
 fn every_scenario_over_tls_has_its_record() {
     let Some(_turn) = turn() else { return };
@@ -187,16 +187,16 @@ fn a_phone_takes_over_a_call_by_replaces() {
     }
 }
 
-/// Where a phone sends its SIP.
+/// The destination of a phone's SIP.
 pub struct Way {
-    /// The transport that sipp uses, in its words.
+    /// The transport option of sipp.
     mode: &'static str,
     at: String,
     _tunnel: Option<Tunnel>,
 }
 
 impl Way {
-    /// The way of a phone over that transport.
+    /// The destination of a phone over that transport.
     fn open(engine: &Engine, transport: &str, runtime: &Runtime) -> Way {
         match transport {
             "tcp" => Way { mode: "t1", at: engine.sip_tcp().to_owned(), _tunnel: None },
@@ -209,13 +209,13 @@ impl Way {
         }
     }
 
-    /// The way of a phone or a carrier over UDP.
+    /// The destination of a phone or a carrier over UDP.
     pub fn udp(engine: &Engine) -> Way {
         Way { mode: "u1", at: engine.sip().to_owned(), _tunnel: None }
     }
 }
 
-/// A client that trusts the certificate of the engine alone.
+/// A TLS client that trusts only the certificate of the engine.
 fn trusting(engine: &Engine) -> ClientConfig {
     let pem = std::fs::read(engine.dir().join(AUTHORITY)).unwrap();
     let mut roots = RootCertStore::empty();
@@ -225,7 +225,7 @@ fn trusting(engine: &Engine) -> ClientConfig {
     builder.with_root_certificates(roots).with_no_client_auth()
 }
 
-/// Plays a row on an engine of its own, whose records and registrations are those of the row.
+/// Runs a row on its own engine, and checks that the records and registrations are those of the row.
 fn check(row: &Row, transport: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     // Carriers are called over TCP where phones use TLS, and extensions by UDP where the caller uses TCP.
@@ -250,7 +250,7 @@ fn check(row: &Row, transport: &str) {
             Extension(_, scenario) => (*scenario, inside),
             Trunk(scenario) => (*scenario, outside),
         };
-        // A carrier sends nothing before it is called: where it would send to does not matter.
+        // A carrier sends nothing before it is called, so its destination does not matter.
         let way = Way::open(&engine, over, &runtime);
         if let Extension(number, _) = callee {
             register(&engine, number, &way, *port);
@@ -277,7 +277,7 @@ fn check(row: &Row, transport: &str) {
         );
     }
     let records: Vec<Value> = engine.records(row.records.len());
-    // Several programs that share a busy machine pace their packets badly, and that is measured.
+    // Several programs that share a busy machine send their packets at uneven intervals, and that is measured.
     let seen = |record: &Value| {
         FIELDS.map(|field| match text_of(&record[field]).as_str() {
             "jittery_inbound" | "unpaced_sender" => "ok".to_owned(),
@@ -293,7 +293,7 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What sipp wrote of unexpected messages.
+/// The output of sipp on unexpected messages.
 fn complaints(engine: &Engine) -> String {
     let files = std::fs::read_dir(engine.dir()).unwrap().filter_map(Result::ok);
     let errors = files.filter(|file| file.file_name().to_string_lossy().ends_with(".err"));
@@ -310,7 +310,7 @@ fn register(engine: &Engine, number: &str, way: &Way, port: u16) {
     assert!(phone.wait_exit().success(), "{phone}; {}", engine.log());
 }
 
-/// One party; it ends by itself after its call.
+/// One party; it ends after its call.
 pub fn sipp(engine: &Engine, scenario: &'static str, way: &Way, port: u16, more: &[&str]) -> Process {
     let file = format!("{}/tests/peers/scenarios/{scenario}.xml", env!("CARGO_MANIFEST_DIR"));
     let (port, media_port) = (port.to_string(), ports::free(4).to_string());

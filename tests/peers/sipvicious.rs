@@ -1,11 +1,11 @@
-//! sipvicious (svmap, svwar, svcrack) scans the engine and learns nothing: no version, no extension, no password.
+//! sipvicious (svmap, svwar, svcrack) scans the engine and finds no version, no extension and no password.
 
 use std::process::{Command, Stdio};
 
 use crate::engine::Engine;
 use crate::{are_peers_wanted, tell};
 
-/// What a program of sipvicious says of the engine; `None` where it is not installed.
+/// The output of a sipvicious program on the engine; `None` where it is not installed.
 fn scan(engine: &Engine, program: &str, args: &[&str]) -> Option<String> {
     let (host, port) = engine.sip().rsplit_once(':').unwrap();
     let output = Command::new(format!("sipvicious_{program}"))
@@ -48,14 +48,14 @@ fn scanners_learn_no_version_no_extension_and_no_password() {
         for force in [&[][..], &["--force"]] {
             let args = [&["-m", method, "-e", "995-1010", "-t", "0.05"][..], force].concat();
             let said = scan(&engine, "svwar", &args).unwrap();
-            // Whatever it says, it says of all or of none.
+            // It reports either all extensions or none.
             let found: Vec<&str> = rows(&said).iter().filter_map(|row| row.first().copied()).collect();
             let is_all = (995..=1010).all(|number| found.contains(&number.to_string().as_str()));
             assert!(found.is_empty() || is_all, "{method} {force:?}: {said}");
         }
     }
 
-    // The cracker works: it finds a password that it is given as its first guess.
+    // The cracker works: it finds a password that is its first guess.
     let file = engine.dir().join("words");
     std::fs::write(&file, "the-second-secret\n").unwrap();
     let words = file.to_str().unwrap();

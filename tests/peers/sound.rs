@@ -1,4 +1,4 @@
-//! What the phones play: a capture of G.711 A-law for sipp, a wave file for baresip.
+//! Audio files for the phones: a capture of G.711 A-law for sipp, a wave file for baresip.
 
 use std::f64::consts::TAU;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub fn write_tone(path: &Path, seconds: u32, hz: f64) {
     write_samples(path, seconds, sample);
 }
 
-/// How loud each frequency is at the end of what a phone keeps as it hears it, whose header is not written yet: the
+/// The level of each frequency at the end of a phone's growing recording, whose header is not written yet: the
 /// amplitude of a sine, over the last 400 ms. `None` while there is less.
 pub fn at_the_end(path: &Path, rate_hz: u32, frequencies: &[f64]) -> Option<Vec<f64>> {
     let samples = rate_hz as usize * 2 / 5;

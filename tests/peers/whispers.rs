@@ -1,5 +1,5 @@
-//! A room calls Linphone, which is asked to press 1 before it joins, and a member whispers to Linphone alone. What each
-//! phone heard is read from its own recording.
+//! A room calls Linphone, which must press 1 before it joins, and a member whispers only to Linphone. The received
+//! audio of each phone is read from its own recording.
 
 use serde_json::{Value, json};
 

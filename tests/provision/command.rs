@@ -92,7 +92,7 @@ fn a_dry_run_changes_no_database_of_an_older_version() {
     assert_eq!(files(&dir), before);
 }
 
-/// Every row of every table as text, and what each sequence has come to.
+/// Every row of every table as text, and the value of each sequence.
 async fn rows(database: &TestDatabase) -> Vec<String> {
     let mut out = Vec::new();
     match &database.database.location {
@@ -131,7 +131,7 @@ async fn rows(database: &TestDatabase) -> Vec<String> {
     out
 }
 
-/// Neither database has another row, table or number after a dry run, whatever that would have created or changed.
+/// A dry run changes no row, table or sequence of either database, whatever it would have created or changed.
 #[test]
 fn a_dry_run_writes_nothing_into_either_database() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -189,7 +189,7 @@ fn the_standard_input_is_a_file_by_the_name_of_a_dash() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command line that is refused reads nothing.
+        // A refused command line closes its input unread.
         let _ = process.stdin.take().unwrap().write_all(text.as_bytes());
         let output = process.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())

@@ -1,4 +1,4 @@
-//! What a file declares is made true, once.
+//! Applying a file creates what it declares, once.
 
 use serde_json::Value;
 use sidetone_model::directory::{Destination, Srtp, StrictSource, Video};

@@ -1,4 +1,4 @@
-//! Apply files end to end: what is refused and how, what is made true, what a second time changes.
+//! Apply files end to end: refusals and their messages, the created resources, and the changes of a second run.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -56,7 +56,7 @@ fn rates_are_declared_once_and_changed_by_what_they_are_for() {
         let changed = store.rates().await.unwrap();
         assert_eq!(changed.sell[1].price.per_minute, "0.0130".parse().unwrap());
         assert_eq!((changed.sell[1].id, changed.fx[0].id), (britain.id, rates.fx[0].id));
-        // A price that changes is no reason to read every extension again.
+        // A changed price does not cause the extensions to be read again.
         assert_eq!(store.directory_revision().await.unwrap(), directory);
         assert!(changed.revision > revision);
     });
@@ -84,14 +84,14 @@ fn rates_name_what_is_there() {
                 "1: sell rate \"+1\" of \"Acme\": currency: Acme has its credit in EUR, declare a rate for USD under fx_rates"
             ]
         );
-        // Without a limit there is nothing to convert into.
+        // Without a limit no conversion is needed.
         let unlimited = ACME.replace("credit = \"25.00\"\n", "");
         declare(store, &[&unlimited, without_fx], false).await.unwrap();
         assert!(parse(&format!("{RATES}{RATES}")).unwrap_err()[0].contains("is declared twice"));
     });
 }
 
-/// Prices of AI models, one for all and one of an organisation's own.
+/// Prices of AI models, one for all organisations and one of a single organisation.
 const AI_PRICES: &str = r#"
 [[ai_prices]]
 kind = "sell"

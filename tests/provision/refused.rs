@@ -1,4 +1,4 @@
-//! What is wrong in a file, or contradicts the database, is named.
+//! Errors in a file, and conflicts with the database, are named.
 
 use crate::{ACME, declare, parse, refusals, with_store};
 

@@ -93,7 +93,7 @@ fn what_differs_is_changed_and_what_is_left_out_of_people_and_pins_stays() {
         assert!(room.participant_pin.is_empty() && room.exemptions.is_empty());
         assert_eq!(room.members.len(), 1);
         assert_eq!(json(&declare(store, &[&fewer], false).await.unwrap())["changed"], 0);
-        // People alone are a change, too.
+        // A change of only the members is a change, too.
         let people = format!("{without}participant_pin = \"\"\nmembers = [\"1002\"]\nexemptions = []\n");
         let revision = directory.revision;
         assert_eq!(json(&declare(store, &[&people], false).await.unwrap())["changed"], 1);

@@ -1,4 +1,4 @@
-//! The names that extensions have spoken: one organisation's are never another's, and they are kept as long as its
+//! The spoken names of extensions: no organisation reads another's, and they are kept as long as the organisation's
 //! recordings.
 
 use sidetone_model::access::Scope;

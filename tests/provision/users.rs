@@ -1,4 +1,4 @@
-//! People and their passwords.
+//! Users and their passwords.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -68,7 +68,7 @@ fn users_are_declared_once_and_their_sessions_live_on() {
     });
 }
 
-/// What `sidetone demo` prints lets people in.
+/// The user printed by `sidetone demo` can log in.
 #[test]
 fn the_user_of_the_demo_logs_in() {
     with_store(async |store| {

@@ -1,4 +1,4 @@
-//! D13: a copy that is made while calls are written is whole, and an engine starts on it.
+//! D13: a copy made while calls are written is complete, and an engine starts on it.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -55,7 +55,7 @@ async fn copied(from: &TempDir, to: &TempDir) {
     }
 }
 
-/// How many records there are, once there are so many.
+/// The number of records, once there are at least `count`.
 async fn at_least(http: SocketAddr, count: u64) -> u64 {
     found("records", async || {
         let (status, page) = get(http, "/cdrs?limit=1").await;
@@ -93,7 +93,7 @@ async fn a_backup_under_load_is_whole_and_an_engine_starts_on_it() {
     let before = at_least(engine.http, 20).await;
     let backup = TempDir::new();
     within("the copy", copied(&dir, &backup)).await;
-    // The load goes on behind the copy.
+    // The load continues after the copy.
     at_least(engine.http, before + 20).await;
     stop.store(true, Ordering::Relaxed);
     for call in load {

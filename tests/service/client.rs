@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone)]
 pub struct Ask {
     method: &'static str,
@@ -16,7 +16,7 @@ pub struct Ask {
     body: String,
 }
 
-/// An answer, read whole.
+/// A response, read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -48,7 +48,7 @@ impl Ask {
         self.header("Idempotency-Key", key)
     }
 
-    /// Sends it; a server that goes away is an error.
+    /// Sends it; a server that disconnects is an error.
     pub async fn try_send(&self, to: SocketAddr) -> io::Result<Answer> {
         let mut stream = TcpStream::connect(to).await?;
         let Ask { method, path, headers, body } = self;

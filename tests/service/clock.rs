@@ -1,4 +1,4 @@
-//! D12: the wall clock of a whole engine jumps by an hour and by a day, either way, and by a leap second.
+//! D12: the wall clock of a complete engine jumps by an hour and by a day, in both directions, and by a leap second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn long_jumps_of_the_wall_clock_leave_calls_and_registrations_alone() {
     calls(&callee, 0, 1).await;
 
     let mut jumps = 0;
-    // Seconds of offset in all; the leap second in the end is no jump.
+    // Total offset in seconds; the leap second at the end is no jump.
     for (offset, is_jump) in [
         ("+3600", true),
         ("+0", true),
@@ -74,7 +74,7 @@ async fn long_jumps_of_the_wall_clock_leave_calls_and_registrations_alone() {
         } else {
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
-        // A new call between two registered phones, media and all.
+        // A new call between two registered phones, with media.
         let heard = callee.heard();
         let plan = CallPlan { talk_time: Some(Duration::from_millis(1_500)), ..CallPlan::to("1004") };
         assert_eq!(within("a call", other.call(plan)).await.unwrap().status, 200, "{offset}");

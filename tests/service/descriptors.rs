@@ -1,4 +1,4 @@
-//! A process without free descriptors: it waits, burns nothing, and goes on.
+//! A process without free descriptors: it waits, uses no processor time, and recovers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::site::{answering, calls, declare, directory, open_end, phone_config, 
 /// Processor time of a process, in hundredths of a second.
 fn cpu(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // Behind the name, which may hold anything: utime and stime are the fields 14 and 15.
+    // After the name, which may contain anything: utime and stime are the fields 14 and 15.
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
@@ -38,7 +38,7 @@ async fn without_descriptors_it_waits_and_recovers() {
     }
     engine.says("the system gives no connection", 1).await;
     let (before, began) = (cpu(engine.pid()), Instant::now());
-    // Its pauses double: the fourth failure after the first comes 0.75 s behind it, however fast the machine is.
+    // Its pauses double: the fourth failure after the first comes 0.75 s later, however fast the machine is.
     engine.says("the system still gives no connection", 4).await;
     let used = cpu(engine.pid()) - before;
     let passed = u64::try_from(began.elapsed().as_millis()).unwrap() / 10;
@@ -49,7 +49,7 @@ async fn without_descriptors_it_waits_and_recovers() {
     assert_eq!(answer.status, 200);
 }
 
-/// T9: live calls keep their audio, new ones are refused, nothing of a failed set-up stays, and it recovers at once.
+/// T9: live calls keep their audio, new ones are refused, a failed set-up leaves nothing, and it recovers immediately.
 async fn starved(failures: usize) {
     let dir = TempDir::new();
     declare(dir.path(), &directory()).await;
@@ -84,7 +84,7 @@ async fn starved(failures: usize) {
         let status = within("a refusal", other.call(plan())).await.unwrap().status;
         assert_eq!(status, 503, "attempt {attempt}");
     }
-    // 250 packets a second of five calls, in the process of the test and on a machine with other work.
+    // 250 packets a second of five calls, sent by the test's process on a busy machine.
     until("audio of live calls", || callee.heard() > heard + 250).await;
     let (used, took) = (cpu(engine.pid()) - used, began.elapsed());
 

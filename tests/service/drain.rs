@@ -1,4 +1,5 @@
-//! SIGTERM: no new call, the live ones to their end or to the limit, a record of each, exit 0.
+//! SIGTERM: new calls are refused, live ones run to their end or to the limit, each has a record, and the exit code is
+//! 0.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ async fn phone(engine: &Served, number: &str) -> Arc<Phone> {
     Arc::new(registered(phone_config(engine.sip, number, silent)).await)
 }
 
-/// A silent call that never ends by itself, and whether the other side ended it.
+/// A call without audio that never ends by itself; returns whether the peer ended it.
 fn place(caller: &Arc<Phone>) -> JoinHandle<bool> {
     let (caller, plan) = (Arc::clone(caller), CallPlan { talk_time: None, ..CallPlan::to("1002") });
     tokio::spawn(async move { caller.call(plan).await.is_ok_and(|outcome| outcome.ended_by_peer) })
@@ -56,7 +57,7 @@ async fn a_hundred_calls_are_drained() {
     })
     .await;
     assert!(readiness.text.contains("draining"), "{readiness:?}");
-    // Until the last call has ended the API answers, and calls go on.
+    // Until the last call has ended the API responds, and calls continue.
     let page = Ask::new("GET", "/api/v1/cdrs").bearer(KEY).send(engine.http).await;
     assert_eq!(page.status, 200, "{page:?}");
     let refused = within("a refusal", async {
@@ -95,7 +96,7 @@ async fn a_second_signal_ends_it_at_once_and_loses_no_record() {
     calls(&caller, 0, 1).await;
     engine.signal("TERM");
     engine.says("draining", 1).await;
-    // A reload comes too late and does no harm.
+    // A reload is too late and harmless.
     engine.signal("HUP");
     engine.says("is not reloaded: the engine is stopping", 1).await;
     engine.signal("TERM");

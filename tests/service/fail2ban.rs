@@ -1,4 +1,4 @@
-//! The documented filter finds the failed attempts that the engine logs, and nothing else.
+//! The documented filter matches the failed attempts that the engine logs, and nothing else.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn expressions() -> Vec<&'static str> {
     filter.lines().map(str::trim).take_while(|line| line.starts_with('^')).collect()
 }
 
-/// Each line that an expression finds, with the source that it finds there.
+/// Each line that an expression matches, with the matched source address.
 const FINDER: &str = r"
 import json, re, sys
 asked = json.load(sys.stdin)
@@ -98,7 +98,7 @@ async fn the_documented_filter_finds_failed_attempts_and_nothing_else() {
     tried_by_fail2ban(&dir, &log);
 }
 
-/// The same by the program itself, where it is.
+/// The same with the fail2ban program itself, where it is installed.
 fn tried_by_fail2ban(dir: &TempDir, log: &str) {
     let Ok(_) = Command::new("fail2ban-regex").arg("--version").output() else {
         eprintln!("\nNOTICE: fail2ban-regex is not here, its filter was tried by python3 alone\n");

@@ -1,4 +1,4 @@
-//! D5: a whole engine whose disk runs full while calls are up.
+//! D5: a complete engine whose disk fills up while calls are up.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::site::{
     self, answering, calls, declare, directory, open_end, phone_config, registered, until, within,
 };
 
-/// A small disk of its own; it goes away with the value.
+/// A small disk of its own; it is unmounted when the value is dropped.
 struct SmallDisk {
     dir: TempDir,
 }
@@ -37,7 +37,7 @@ impl SmallDisk {
         dir
     }
 
-    /// Takes everything that is left.
+    /// Uses all free space.
     fn fill(&self) -> PathBuf {
         let path = self.dir.path().join("filler");
         let status = Command::new("dd")
@@ -111,7 +111,7 @@ async fn long_a_full_disk_refuses_new_calls_and_keeps_the_records_of_live_ones()
     assert_eq!(metric(&engine, "sidetone_disk_full").await, "1");
     let readiness = Ask::new("GET", "/readyz").send(engine.http).await;
     assert!(readiness.status == 503 && readiness.text.contains("journal: the disk is full"), "{readiness:?}");
-    // The calls that are up go on, and end with a record.
+    // Live calls continue, and end with a record.
     let heard = callee.heard();
     until("audio on a full disk", || callee.heard() > heard + 50).await;
     caller.hang_up().await.unwrap();

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` over HTTP: one effect, whatever happens, and the same answer again.
+//! `Idempotency-Key` over HTTP: one effect, whatever happens, and the same response again.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::site::{PASSWORD, Site, answering, calls, declare, established, open_e
 pub const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 pub const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Acme with two keys that may do all, six phones, a room, and an operator.
+/// Acme with two keys with all permissions, six phones, a room, and an operator.
 pub fn directory() -> String {
     let key = |name: &str, key: &str| {
         format!(
@@ -50,7 +50,7 @@ fn id(answer: &Answer) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// An engine that takes a hundred connections of this host.
+/// An engine that accepts a hundred connections of this host.
 async fn serve(dir: &TempDir) -> Served {
     let http = "[http]\nlisten = \"127.0.0.1:0\"\nconnections_per_address_max = 200\n";
     let start = Start { config: config(dir.path(), http), log: "error", files_max: None, env: Vec::new() };
@@ -119,19 +119,19 @@ async fn a_key_is_its_callers_for_one_method_path_and_request() {
     let query = post("/teams?x=1", ADMIN, "k1", &red).send(http).await;
     assert_eq!((query.status, query.code().as_str()), (422, "idempotency_key_reused"));
 
-    // Another caller and another path have keys of their own: these are carried out.
+    // Keys of another caller and another path are separate: these requests are carried out.
     let twin = post("/teams", OTHER, "k1", &red).send(http).await;
     assert_eq!((twin.status, twin.code().as_str()), (409, "conflict"), "the name is taken");
     let agent = post("/agents", ADMIN, "k1", &json!({"name": "red", "kind": "human"})).send(http).await;
     assert_eq!(agent.status, 201, "{agent:?}");
-    // An execution that failed is an answer, too; it is kept although the name is free by now.
+    // A failed execution is a response, too; it is kept although the name is free by now.
     let team = format!("/api/v1/teams/{}", id(&first));
     assert_eq!(Ask::new("DELETE", &team).bearer(ADMIN).send(http).await.status, 204);
     let twin = post("/teams", OTHER, "k1", &red).send(http).await;
     assert_eq!((twin.status, twin.has("idempotency-replayed: true")), (409, true));
     assert_eq!(post("/teams", OTHER, "k2", &red).send(http).await.status, 201);
 
-    // What was refused unseen is not kept: the same key may be sent with the request put right.
+    // A request refused before its execution is not kept: the same key may be sent with the corrected request.
     let wrong = post("/teams", ADMIN, "k3", &json!({"nam": "green"})).send(http).await;
     assert_eq!(wrong.status, 400);
     let right = post("/teams", ADMIN, "k3", &json!({"name": "green"})).send(http).await;
@@ -148,11 +148,11 @@ async fn a_key_is_its_callers_for_one_method_path_and_request() {
     assert_eq!(page.status, 200);
 }
 
-/// Every route that writes: carried out once, the second answer is the first one to the letter, secrets included.
+/// Every writing route: carried out once, and the second response equals the first one, secrets included.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_post_and_patch_is_done_once() {
     let site = Site::configured(&directory(), |config| {
-        // Webhooks go to this host, where nobody takes them.
+        // Webhooks are sent to this host, where nothing listens.
         config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
     })
     .await;
@@ -167,7 +167,7 @@ async fn every_post_and_patch_is_done_once() {
     let mut made: HashMap<&str, String> = HashMap::new();
     let mut done = HashSet::new();
     for (path, mut body, change) in resources() {
-        // What it belongs to was made before it.
+        // The resource that it belongs to was created before it.
         for (field, of) in [
             ("destination_id", "/extensions"),
             ("organisation_id", "/organisations"),
@@ -183,7 +183,7 @@ async fn every_post_and_patch_is_done_once() {
         let again = ask.send(http).await;
         assert_eq!((again.status, &again.text), (201, &first.text), "{path}");
         assert!(again.has("idempotency-replayed: true"), "{path}: {again:?}");
-        // It is there for everybody, and once.
+        // It exists once, for all readers.
         let one = format!("/api/v1{path}/{}", id(&first));
         let found = Ask::new("GET", &one).bearer(&token).send(http).await;
         assert_eq!(found.status, 200, "{path}: {found:?}");
@@ -201,7 +201,7 @@ async fn every_post_and_patch_is_done_once() {
     run_a_room_once(&site, &token, &mut done).await;
     move_calls_once(&site, &token, &mut done).await;
     assert_eq!(writing_operations().difference(&done).collect::<Vec<_>>(), Vec::<&String>::new());
-    // A secret that was shown once is shown again to who asked for it, and to no later session.
+    // A secret is repeated only to the session that received it, and to no later session.
     let ask = post(
         "/api-keys",
         &token,
@@ -220,7 +220,7 @@ async fn every_post_and_patch_is_done_once() {
     assert_eq!((answer.status, answer.code().as_str()), (409, "conflict"), "{answer:?}");
 }
 
-/// What every resource is made of and changed by, each behind what it belongs to.
+/// The bodies that create and change every resource, each after the resource that it belongs to.
 fn resources() -> Vec<(&'static str, Value, Value)> {
     let rate = json!({"prefix": "+44", "per_minute": "0.0120", "currency": "EUR", "increments": [60, 1]});
     let (mut sell_rate, mut cost_rate) = (rate.clone(), rate);
@@ -254,7 +254,7 @@ fn resources() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// What is done to a call that is up, to a person with a phone and to a webhook.
+/// The actions on a live call, on an extension with a phone and on a webhook.
 async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<String>) {
     let read = async |path: String| {
         let answer = Ask::new("GET", format!("/api/v1{path}")).bearer(token).send(site.http).await;
@@ -281,7 +281,7 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     let person = extensions["items"].as_array().unwrap().iter().find(|one| one["number"] == "1001").unwrap();
     let person = person["id"].as_str().unwrap();
     let note = json!({"title": "Evacuate building 4"});
-    // Of phones that have no other call; it ends by itself.
+    // Between phones that have no other call; it ends by itself.
     let _ringing = (site.phone("1005", answering()).await, site.phone("1006", answering()).await);
     let requested = json!({"from": "1005", "to": "1006", "max_seconds": 1});
     let steps = [
@@ -291,7 +291,7 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
         ("/webhooks/{id}/test", hook, &Value::Null),
         ("/webhooks/{id}/rotate-secret", hook, &Value::Null),
         ("/webhooks/{id}/deliveries/{delivery_id}/redeliver", hook, &Value::Null),
-        // The last: it has many events.
+        // Last, because it causes many events.
         ("/calls/{uuid}/conference", call.as_str(), &with),
     ];
     for (operation, of, body) in steps {
@@ -313,7 +313,7 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     for list in [format!("/calls/{call}/infos?source=api"), format!("/extensions/{person}/messages")] {
         assert_eq!(read(list.clone()).await["total"], 1, "{list}");
     }
-    // Merged, each of them leaves alone.
+    // After the merge, each party leaves separately.
     for phone in [&*caller, &callee, &*third, &fourth] {
         phone.hang_up().await.unwrap();
     }
@@ -321,7 +321,7 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     other.await.unwrap();
 }
 
-/// What moves the parties of calls: one to another phone, two into a room.
+/// The actions that move the parties of calls: one to another phone, two into a room.
 async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     let read = async |path: &str| {
         let answer = Ask::new("GET", format!("/api/v1{path}")).bearer(token).send(site.http).await;
@@ -329,7 +329,7 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         answer.json()
     };
     let room = read("/conference-rooms?q=Lobby").await["items"][0]["id"].clone();
-    // Extensions whose earlier phones cannot answer in their place.
+    // Extensions without earlier phones that could answer instead.
     let (caller, callee) =
         (Arc::new(site.phone("1007", answering()).await), site.phone("1008", answering()).await);
     let third = site.phone("1009", answering()).await;
@@ -375,7 +375,7 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         }
         talk.await.unwrap();
     }
-    // One is parked, and picked up by the third.
+    // One is parked, and the third phone picks it up.
     let phone = Arc::clone(&caller);
     let talk = tokio::spawn(async move { phone.call(open_end("1008")).await.unwrap() });
     established(&caller, &callee).await;
@@ -396,7 +396,7 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     calls(&callee, 0, 0).await;
 }
 
-/// What is done to a room that two people are in: a toggle that is sent again does not toggle back.
+/// The actions on a room with two members: a repeated toggle does not toggle back.
 async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     let rooms = Ask::new("GET", "/api/v1/conference-rooms?q=Lobby").bearer(token).send(site.http).await;
     let rooms = rooms.json();
@@ -464,13 +464,13 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     assert_eq!(read().await.status, 404, "it ended");
 }
 
-/// Every POST and PATCH of the document that a key may be sent with.
+/// Every POST and PATCH of the document that accepts a key.
 fn writing_operations() -> HashSet<String> {
     let document = sidetone_api::openapi();
     let mut operations = HashSet::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            // Sessions begin, end and change their password: what they answer is no session's to have again.
+            // Logins, logouts and password changes: their responses must not be repeated to any session.
             if ["post", "patch"].contains(&method.as_str()) && !path.starts_with("/api/v1/auth/") {
                 operations.insert(format!("{method} {path}"));
             }
@@ -479,7 +479,7 @@ fn writing_operations() -> HashSet<String> {
     operations
 }
 
-/// A client that hangs up before its answer has still asked.
+/// The request of a client that disconnects before the response is still carried out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_goes_away_has_asked_all_the_same() {
     use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! The program as an operator runs it: started, asked, told to reload, told to stop, killed.
+//! The program in operation: started, queried, reloaded, stopped, killed.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

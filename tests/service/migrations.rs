@@ -1,4 +1,4 @@
-//! D8: a process that is killed during a migration, at every step and on both databases.
+//! D8: a process is killed during a migration, at every step and on both databases.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn first(count: usize) -> Migrator {
     Migrator { migrations: Cow::Owned(migrations), ..Migrator::DEFAULT }
 }
 
-/// The tables, columns and indexes, and which migrations are done.
+/// The tables, columns and indexes, and the completed migrations.
 async fn schema(database: &TestDatabase, kind: Kind) -> Vec<Vec<Option<String>>> {
     let statement = match kind {
         Kind::Sqlite => "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name",
@@ -45,7 +45,7 @@ fn half(migration: &Migration) -> String {
     text[..cut].to_owned()
 }
 
-/// Runs the first `done` migrations and a part of the next one in a transaction that nobody ends, and dies.
+/// Runs the first `done` migrations and a part of the next one in a transaction that never ends, and crashes.
 async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
     let next = half(MIGRATIONS.iter().nth(done).unwrap());
     match kind {
@@ -56,8 +56,8 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
             first(done).run(&mut connection).await.unwrap();
             connection.execute("BEGIN IMMEDIATE").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
-            // The files as they are at this instant are what a killed process leaves. They replace the database
-            // once the connection is closed: closing writes to the files of the same names, and removes some.
+            // A killed process leaves the files as they are now. This copy replaces the database
+            // once the connection is closed, because closing writes to the original files, and removes some.
             let path = database.url().trim_start_matches("sqlite://").to_owned();
             let directory = Path::new(&path).parent().unwrap();
             let left = TempDir::snapshot(directory);
@@ -75,7 +75,7 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
             first(done).run(&mut connection).await.unwrap();
             connection.execute("BEGIN").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
-            // Without a goodbye, as a process that is killed.
+            // Without closing the connection, like a killed process.
             drop(connection);
         }
     }
@@ -115,7 +115,7 @@ async fn long_kill_9_during_the_first_start_is_finished_by_the_next() {
     };
     for round in 0..30 {
         let mut process = start();
-        // 5, 15, 25 … ms: more and more of the migrations are done.
+        // 5, 15, 25 … ms: each time more of the migrations are complete.
         tokio::time::sleep(Duration::from_millis(5 + 10 * round)).await;
         process.kill().unwrap();
         process.wait().unwrap();
@@ -125,7 +125,7 @@ async fn long_kill_9_during_the_first_start_is_finished_by_the_next() {
     println!("D8: 30 starts killed with SIGKILL, the next one opened the database");
 }
 
-/// From the version before the last to the last one with a million records.
+/// The migrations of the last version, with a million records.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: a million records"]
 async fn long_the_last_migrations_take_less_than_a_minute_with_a_million_records() {

@@ -1,4 +1,4 @@
-//! The files of the package name what exists: metrics of alerts and dashboards, keys of the sample configuration.
+//! The files of the package refer to existing metrics (alerts and dashboards) and keys (sample configuration).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging")
 }
 
-/// The names of metrics in a text, without what PromQL adds to those of a histogram.
+/// The names of metrics in a text, without the suffixes of histograms in PromQL.
 fn metrics(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with("sidetone_") || word.starts_with("process_"))

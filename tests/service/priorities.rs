@@ -1,4 +1,4 @@
-//! The threads of the switch go before those that no call waits for.
+//! The threads of the switch have priority over threads that no call depends on.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What asks every few seconds whether the engine is well leaves no line in the log while it is.
+//! Successful health probes and scrapes leave no line in the log.
 
 use crate::client::Ask;
 use crate::records::TempDir;
@@ -14,7 +14,7 @@ async fn probes_are_logged_only_when_they_fail() {
     for path in ["/healthz", "/readyz", "/metrics", "/"] {
         assert_eq!(Ask::new("GET", path).send(engine.http).await.status, 200, "{path}");
     }
-    // Through a proxy, for an address that may not read them.
+    // Through a proxy, for a client address that may not read them.
     let refused = Ask::new("GET", "/metrics").header("X-Forwarded-For", "192.0.2.1");
     assert_eq!(refused.send(engine.http).await.status, 403);
     engine.says("request answered", 2).await;

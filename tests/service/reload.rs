@@ -1,11 +1,11 @@
-//! SIGHUP: what can hold at once does, what cannot is named, a broken file changes nothing.
+//! SIGHUP: changes that can take effect immediately do, others are named, and a broken file changes nothing.
 
 use crate::client::Ask;
 use crate::records::TempDir;
 use crate::served::{Served, Start, config};
 use crate::site::{declare, directory};
 
-/// A renewal that is only half there changes no certificate, and the log says why.
+/// An incomplete certificate renewal changes nothing, and the log has the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_that_cannot_be_used_are_named_and_the_present_ones_stay() {
     let dir = TempDir::new();
@@ -39,7 +39,7 @@ async fn certificates_that_cannot_be_used_are_named_and_the_present_ones_stay() 
 
 const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// What a caller gets whose proxy says that they are elsewhere.
+/// The status for a caller whose proxy reports another client address.
 async fn forwarded(engine: &Served) -> u16 {
     let ask = Ask::new("GET", "/api/v1/cdrs").bearer(KEY).header("X-Forwarded-For", "192.0.2.7");
     ask.send(engine.http).await.status

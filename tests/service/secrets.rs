@@ -1,4 +1,4 @@
-//! H17: what must not be written anywhere is planted everywhere, and looked for in all that is written.
+//! H17: secrets are planted in every input, and searched for in all output.
 
 use std::process::Command;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn phone(engine: &Served, number: &str, password: &str) -> PhoneConfig {
     }
 }
 
-/// Everything that a caller may do right and wrong; what the API answered beside its own answers.
+/// Uses the engine with valid and invalid credentials; returns the error responses and the metrics.
 async fn use_it(engine: &Served) -> String {
     let caller = Phone::start(phone(engine, CALLER, SIP_PASSWORD)).await.unwrap();
     let callee = Phone::start(phone(engine, CALLEE, SIP_PASSWORD)).await.unwrap();
@@ -57,7 +57,7 @@ async fn use_it(engine: &Served) -> String {
     assert!(stranger.register(CALLER).await.is_err());
     let plan = |number: &str| CallPlan { talk_time: Some(Duration::ZERO), ..CallPlan::to(number) };
     assert_eq!(within("a call", caller.call(plan(CALLEE))).await.unwrap().status, 200);
-    // To the world, by a trunk that nobody answers at.
+    // An external call, through a trunk that does not respond.
     let outside = CallPlan { patience: Some(Duration::from_millis(50)), ..plan(OUTSIDE) };
     within("a call outside", caller.call(outside)).await.unwrap();
 
@@ -104,7 +104,7 @@ async fn nothing_that_is_secret_is_written_anywhere() {
     };
     let mut engine = Served::with(dir.path(), start).await;
     let mut written = use_it(&engine).await;
-    // A broken file with a password in it, while it runs and at the start.
+    // A broken file with a password in it, while the engine runs and at its start.
     let broken =
         format!("[database]\nurl = \"postgres://u:{DATABASE_PASSWORD}@127.0.0.1:1/d?bad\"\nurll = 1\n");
     std::fs::write(dir.path().join("sidetone.toml"), &broken).unwrap();
@@ -124,7 +124,7 @@ async fn nothing_that_is_secret_is_written_anywhere() {
     written += &String::from_utf8_lossy(&output.stderr);
     written += &String::from_utf8_lossy(&output.stdout);
 
-    // A line about a failed attempt says whose account it was tried at, and nothing else of it.
+    // A line about a failed attempt names the account, and no other data of the attempt.
     let is_attempt = |line: &str| line.contains("authentication failed") || line.contains("login failed");
     let attempts: Vec<&str> = written.lines().filter(|line| is_attempt(line)).collect();
     assert!(

@@ -1,4 +1,4 @@
-//! The real binary beside the test, and what it says.
+//! The real binary in its own process, and its output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::chosen::url_in;
 use crate::site::{until, within};
 
-/// A running `sidetone serve`; killed like by a power cut when dropped.
+/// A running `sidetone serve`; killed with SIGKILL when dropped.
 pub struct Served {
     process: Child,
     pub sip: SocketAddr,
@@ -21,13 +21,13 @@ pub struct Served {
 pub struct Start {
     pub config: String,
     pub log: &'static str,
-    /// Open files that the process may have; as many as the system grants without it.
+    /// The limit of open files of the process; without it the system's limit.
     pub files_max: Option<u32>,
-    /// More variables of its environment.
+    /// More environment variables.
     pub env: Vec<(&'static str, String)>,
 }
 
-/// A configuration with free ports, `more` behind it.
+/// A configuration with free ports, followed by `more`.
 pub fn config(dir: &Path, more: &str) -> String {
     format!(
         "[database]\nurl = \"{1}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n\
@@ -37,7 +37,7 @@ pub fn config(dir: &Path, more: &str) -> String {
     )
 }
 
-/// The program under test: the one that was built with the tests, or the file that `SIDETONE_BINARY` names.
+/// The program under test: the one that was built with the tests, or the file in `SIDETONE_BINARY`.
 pub fn program_file() -> PathBuf {
     std::env::var_os("SIDETONE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_sidetone").into(), PathBuf::from)
 }
@@ -82,12 +82,12 @@ impl Served {
         self.process.id()
     }
 
-    /// What it said on stderr.
+    /// Its output on stderr.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// Waits until it has said `text`, so many times.
+    /// Waits until the output contains `text` this many times.
     pub async fn says(&self, text: &str, times: usize) {
         until(text, || self.said().matches(text).count() >= times).await;
     }
@@ -103,7 +103,7 @@ impl Served {
         self.process.wait().unwrap();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it has exited by itself.
     pub async fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         until("the end of the process", || {
@@ -117,7 +117,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

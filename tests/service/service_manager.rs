@@ -7,7 +7,7 @@ use crate::records::TempDir;
 use crate::served::{Served, Start, config};
 use crate::site::within;
 
-/// The next message that holds `text`; the ones before it.
+/// The next message that contains `text`; earlier ones are skipped.
 async fn told(socket: &UnixDatagram, text: &'static str) -> (String, Vec<String>) {
     let socket = socket.try_clone().unwrap();
     let reading = tokio::task::spawn_blocking(move || {
@@ -49,7 +49,7 @@ async fn the_service_manager_is_notified() {
     assert_eq!(within("exit", engine.ended()).await.code(), Some(0), "{}", engine.said());
 }
 
-/// The unit sandboxes the service; systemd's own measure of it.
+/// The unit sandboxes the service, according to systemd's own score.
 #[test]
 fn systemd_calls_the_unit_ok() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/sidetone.service");

@@ -1,4 +1,4 @@
-//! Item 9 of the robustness work: a panic in any task is counted, and what is promised of the task follows.
+//! Item 9 of the robustness work: a panic in any task is counted, and the specified reaction for the task follows.
 #![cfg(debug_assertions)]
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn place(caller: &Arc<Phone>, number: &str) -> JoinHandle<()> {
     })
 }
 
-/// The tasks that a switch has and that start again. The one that prepares the texts of old records is left out: with
-/// none to prepare it is over at once. Those of a cluster need NATS.
+/// The tasks of a switch that are restarted. The one that prepares the texts of old records is left out: with
+/// none to prepare it ends immediately. Those of a cluster need NATS.
 fn restarted() -> impl Iterator<Item = Task> {
     let elsewhere = [
         Task::Bindings,
@@ -75,7 +75,7 @@ async fn a_panic_in_any_task_is_counted_and_calls_go_on() {
         until(task.as_str(), || supervisor.condition(task) == Condition::Running).await;
         assert_eq!(site.engine().live_calls(), 1, "{} ended a call", task.as_str());
     }
-    // A worker of the relay survives a panic in its turn; the end of a call makes it report.
+    // A worker of the relay survives a panic in its turn; the end of a call makes it report the panic.
     supervisor.inject(Task::Relay);
     let other = site.phone("1003", answering()).await;
     let _fourth = site.phone("1004", answering()).await;
@@ -98,21 +98,21 @@ async fn a_panic_in_any_task_is_counted_and_calls_go_on() {
     until("audio after the panics", || callee.heard() > heard + 50).await;
     caller.hang_up().await.unwrap();
     placed.await.unwrap();
-    // The records went through the journal, the writer and the events that had panicked.
+    // The records passed through the journal, the writer and the events, which had panicked.
     let records = site.records(2).await;
     assert!(records.iter().all(|record| record["hangup_cause"] == "NORMAL_CLEARING"), "{records:#?}");
     let ready = Ask::new("GET", "/readyz").send(site.http).await;
     assert_eq!(ready.status, 200, "{ready:?}");
 }
 
-/// A task that panics again and again is named; nothing else is.
+/// `/readyz` names a task that panics repeatedly, and no other task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readyz_names_the_task_that_starts_again() {
     let site = Site::start().await;
     let supervisor = site.engine().supervisor().clone();
     let readiness = within("503", async {
         loop {
-            // Each panic doubles the pause, in which the task is named.
+            // Each panic doubles the pause, and the task is named during the pause.
             supervisor.inject(Task::Sweep);
             let answer = Ask::new("GET", "/readyz").send(site.http).await;
             if answer.status == 503 {
@@ -125,7 +125,7 @@ async fn readyz_names_the_task_that_starts_again() {
     within("200", async { while Ask::new("GET", "/readyz").send(site.http).await.status != 200 {} }).await;
 }
 
-/// The tasks without which there are no calls: the process ends, says why, and has lost nothing.
+/// The essential tasks: the process exits, logs the reason, and has lost nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_of_the_switch_or_the_journal_ends_the_process_and_loses_no_record() {
     for task in [Task::Sip, Task::Journal] {

@@ -1,4 +1,4 @@
-//! D10 and D11 as far as they exist: two nodes on one PostgreSQL. There is no cluster beyond the common database.
+//! D10 and D11 for two nodes on one PostgreSQL, without a cluster beyond the common database.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::records::TempDir;
 use crate::served::{Served, Start};
 use crate::site::{self, answering, calls, declare, directory, open_end, phone_config, registered, within};
 
-/// A way to the database that can be cut.
+/// A connection to the database that can be interrupted.
 pub struct Line {
     pub address: SocketAddr,
     pub is_whole: watch::Sender<bool>,
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-/// A node with its own data directory on a database of another's.
+/// A node with its own data directory on another node's database.
 async fn node(name: &str, data: &TempDir, url: &str) -> Served {
     let config = format!(
         "[database]\nurl = \"{url}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n\
@@ -93,7 +93,7 @@ fn is_postgres() -> bool {
     is_there
 }
 
-/// D10: the records of a node that is killed come from its journal when it starts again; the other node goes on.
+/// D10: the records of a killed node come from its journal when it starts again; the other node continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_calls_of_a_node_that_is_killed_are_recorded_at_its_next_start() {
     if !is_postgres() {
@@ -134,7 +134,7 @@ async fn the_calls_of_a_node_that_is_killed_are_recorded_at_its_next_start() {
     );
 }
 
-/// D11: one node is cut off the database; a key that both are asked with has one effect, and it heals by itself.
+/// D11: one node loses the database; a key sent to both nodes has one effect, and the node recovers by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_its_database_does_nothing_twice_and_comes_back() {
     if !is_postgres() {
@@ -166,7 +166,7 @@ async fn a_node_without_its_database_does_nothing_twice_and_comes_back() {
     assert!(on_first.status >= 500, "{on_first:?}");
     let on_second = within("an answer", ask.send(second.http)).await;
     assert_eq!(on_second.status, 201, "{on_second:?}");
-    // The node is ready: its calls survive, and it says what is missing.
+    // The node is ready: its calls survive, and it reports the missing database.
     let ready = Ask::new("GET", "/readyz").send(first.http).await;
     assert_eq!(ready.status, 200, "{ready:?}");
     within("the database is named", async {
@@ -195,7 +195,7 @@ async fn a_node_without_its_database_does_nothing_twice_and_comes_back() {
     })
     .await;
     let back = healed.elapsed();
-    // What the node could not do was not kept under its key: the answer is that of the other node.
+    // The failed request was not kept under its key: the response is that of the other node.
     let again = within("an answer", ask.send(first.http)).await;
     assert_eq!(
         (again.status, again.json()["id"].clone()),

@@ -1,4 +1,4 @@
-//! D3 on PostgreSQL: a server that goes away and comes back.
+//! D3 on PostgreSQL: a server that becomes unreachable and recovers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tokio::sync::watch;
 use crate::database::{Kind, TestDatabase, kinds};
 use crate::records::{TempDir, ended, organisation};
 
-/// What stands between the store and the server.
+/// The state of the connection between the store and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Up,
-    /// Connections are closed, new ones at once.
+    /// Connections are closed, new ones immediately.
     Down,
 }
 
-/// A relay to `server` whose line is what the channel says.
+/// A relay to `server` whose state is the value of the channel.
 async fn relay(server: String, line: watch::Receiver<Line>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -25,7 +25,7 @@ use crate::with_store;
 
 pub(crate) const ACME: u128 = 1;
 
-/// Records whose every column repeats, and is missing where it may be.
+/// Records in which every column repeats values, and optional ones are sometimes missing.
 pub(crate) fn records(rng: &mut StdRng, count: u128) -> Vec<Cdr> {
     (0..count).map(|_| record(rng)).collect()
 }
@@ -62,7 +62,7 @@ fn record(rng: &mut StdRng) -> Cdr {
         reference: reference(rng),
         device_a: device(rng),
         device_b: device(rng),
-        // More digits the smaller they are: a text would sort otherwise.
+        // Smaller amounts have more digits, so a sort as text would fail.
         sell_amount: Amount::from_scaled(pick(rng, [0, 910_000_000, 1_050_000_000, -5])),
         ..answered(0)
     }
@@ -111,7 +111,7 @@ fn verdict(rng: &mut StdRng) -> Option<MediaVerdict> {
     pick(rng, [None, Some(MediaVerdict::Ok), Some(MediaVerdict::LossyInbound)])
 }
 
-/// Seconds of two months: some instants share one, some bounds fall between.
+/// Seconds of two months: some instants are equal, and some bounds are between them.
 fn instant(rng: &mut StdRng) -> i64 {
     pick(rng, [0, 1, 2, 300_000, 900_000, 3_000_000, 5_500_000])
 }
@@ -137,7 +137,7 @@ fn part(rng: &mut StdRng) -> Option<String> {
     pick(rng, ["0", "1001", "%", "_", "\\", "'", "X", "i", "İ", "ẞ", "busy", "9"]).to_owned().into()
 }
 
-/// What the document says of a filter, said again without a database.
+/// The filter semantics of the document, implemented without a database.
 pub(crate) fn matches(scope: Scope, filter: &CdrFilter, cdr: &Cdr) -> bool {
     scope.covers(cdr.organisation_id, cdr.team_id) && holds(filter, cdr)
 }
@@ -183,7 +183,7 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
             .is_none_or(|of| devices.iter().any(|one| one.user_agent.as_ref() == Some(of)))
 }
 
-/// The room that a party of the call was in: a fifth of the calls was in each of two.
+/// The room of a party of the call: two rooms, each with a fifth of the calls.
 fn room_of(cdr: &Cdr) -> Option<RoomId> {
     let number = cdr.call_uuid.0.as_u128() % 5;
     (1..=2).contains(&number).then(|| RoomId(Uuid::from_u128(number)))
@@ -202,7 +202,7 @@ pub(crate) async fn store_with_rooms(store: &Store, all: &[Cdr]) {
     store.store_sessions(NODE, &rows).await.unwrap();
 }
 
-/// Without a value last either way, then by the key, then by the id.
+/// Missing values last in either order, then by the key, then by the id.
 fn compare(sort: CdrSort, order: Order, a: &Cdr, b: &Cdr) -> Ordering {
     fn by<T: Ord>(order: Order, a: Option<T>, b: Option<T>) -> Ordering {
         match (a, b, order) {
@@ -224,7 +224,7 @@ fn compare(sort: CdrSort, order: Order, a: &Cdr, b: &Cdr) -> Ordering {
     key.then_with(|| by(order, Some(a.call_uuid), Some(b.call_uuid)))
 }
 
-/// What the whole list is: every record that matches, in order.
+/// The expected complete list: every matching record, in order.
 fn expected(all: &[Cdr], scope: Scope, filter: &CdrFilter, sort: CdrSort, order: Order) -> Vec<Cdr> {
     let mut found: Vec<Cdr> = all.iter().filter(|cdr| matches(scope, filter, cdr)).cloned().collect();
     found.sort_by(|a, b| compare(sort, order, a, b));
@@ -271,7 +271,7 @@ async fn cursor_pages(
         assert_eq!(page.offset, seen.len() as u64, "the items before it");
         let (total, next) = (page.total, page.next_cursor.unwrap());
         seen.extend(page.items);
-        // What a client sends is what it was given.
+        // The client sends the cursor as it was received.
         let Some(next) = next else {
             assert_eq!(total, seen.len() as u64, "the total of the first page");
             return seen;
@@ -280,7 +280,7 @@ async fn cursor_pages(
     }
 }
 
-/// Every chunk of `limit`, each from behind the last.
+/// Every chunk of `limit`, each starting after the last record.
 async fn chunks(store: &Store, scope: Scope, filter: &CdrFilter, order: Order, limit: u32) -> Vec<Cdr> {
     let mut seen: Vec<Cdr> = Vec::new();
     loop {
@@ -329,7 +329,7 @@ fn pages_are_disjoint_and_complete_for_every_sort_and_order() {
     });
 }
 
-/// Records that end while a client reads appear on no page behind them, and nothing is shown twice or left out.
+/// New records appear on no later page of a reader, and no record is duplicated or missing.
 #[test]
 fn pages_by_cursor_are_stable_while_records_are_added() {
     let record = |number: u128| Cdr { started_at: at(number as i64), ..answered(number) };
@@ -351,7 +351,7 @@ fn pages_by_cursor_are_stable_while_records_are_added() {
     });
 }
 
-/// Any filters together mean that all of them hold, in lists, totals, counts and chunks alike.
+/// Combined filters must all match, in lists, totals, counts and chunks alike.
 #[test]
 fn filters_combine_freely() {
     let rng = &mut StdRng::seed_from_u64(21);
@@ -362,7 +362,7 @@ fn filters_combine_freely() {
         let mut found = 0;
         for round in 0..400 {
             if round == 300 {
-                // One text that is too long for an index has every text looked at where it stands.
+                // One text is too long for an index, so all texts are searched in the records.
                 let long = Some(format!("9{}", "é".repeat(400)));
                 all.push(Cdr {
                     destination_number: long,
@@ -394,8 +394,8 @@ fn filters_combine_freely() {
     });
 }
 
-/// H4: ten thousand random filters, and never a row outside the caller's scope: not in the page, not in the total,
-/// not in what is counted or read chunk by chunk.
+/// H4: ten thousand random filters, and never a row outside the caller's scope: not in the page, the total,
+/// a count or a chunk.
 #[test]
 fn no_filter_shows_a_row_outside_the_scope() {
     let rng = &mut StdRng::seed_from_u64(4);
@@ -448,7 +448,7 @@ fn no_filter_shows_a_row_outside_the_scope() {
     });
 }
 
-/// H13: what a caller searches for is a text, never a pattern.
+/// H13: a search term is literal text, never a pattern.
 #[test]
 fn searches_are_literal_and_in_any_case() {
     let long = "7".repeat(1000);

@@ -1,5 +1,5 @@
-//! Recordings of calls: reported once when they can be played, kept for their organisation's time, and never taken for
-//! files without an owner.
+//! Recordings of calls: reported once when they are playable, kept for their organisation's retention time, and never
+//! treated as files without an owner.
 
 use std::time::{Duration, SystemTime};
 
@@ -41,7 +41,7 @@ async fn begin(store: &Store, owner: OrganisationId, number: u128) {
 async fn end(store: &Store, owner: OrganisationId, number: u128, bytes: u64, error: Option<&str>) {
     let error = error.map(str::to_owned);
     let end = CallRecordingEnd { id: id(number), organisation_id: owner, bytes, error, at: at(60) };
-    // A commit whose answer is lost is tried again.
+    // A commit whose response is lost is repeated.
     for _ in 0..2 {
         store.complete_call_recording(&end).await.unwrap();
     }
@@ -114,7 +114,7 @@ fn recordings_of_calls_are_deleted_after_their_time_and_are_no_strays() {
         for number in [1, 2, 3] {
             std::fs::write(path(number), [0; 1_044]).unwrap();
         }
-        // 1 is complete, 2 is written, and 3 is no one's.
+        // 1 is complete, 2 is being written, and 3 belongs to no call.
         begin(store, owner, 1).await;
         begin(store, owner, 2).await;
         end(store, owner, 1, 1_044, None).await;

@@ -97,7 +97,7 @@ fn price(model: &str, text_input: &str) -> AiPrice {
     }
 }
 
-/// Both at once, interleaved wherever one waits for the database.
+/// Runs both futures, interleaved wherever one waits for the database.
 async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);
@@ -146,8 +146,8 @@ fn a_conversation_comes_back_as_it_was_reported() {
     });
 }
 
-/// A record and its conversation are stored at the same instant more often than not. In a group of records one is
-/// written while the report is on its way, and visible when the report is long done.
+/// A record and its conversation are often stored at the same instant. Within a group of records, one may be
+/// written while the report is in progress, and committed only after the report.
 #[test]
 fn a_record_has_its_tokens_however_the_two_interleave() {
     with_store(async |store| {
@@ -226,7 +226,7 @@ fn a_refused_report_leaves_nothing() {
     });
 }
 
-/// The team of a conversation is that of the record, which a reader of that team sees.
+/// The team of a conversation is that of the record, and a reader of that team sees it.
 #[test]
 fn a_team_sees_its_own_conversations_alone() {
     with_store(async |store| {
@@ -242,7 +242,7 @@ fn a_team_sees_its_own_conversations_alone() {
             assert!(!found.is_in(scope(2)) && found.is_in(Scope::Organisation(organisation(1))));
             assert!(!found.is_in(Scope::Organisation(organisation(2))) && found.is_in(Scope::Everything));
         }
-        // And tells of its own alone.
+        // And reports only its own.
         let reporter = Reporter { scope: scope(2), home: organisation(1), named: None };
         for number in [1, 4] {
             let refused = store.report(reporter, id(number), draft(number, []), at(100)).await;
@@ -279,7 +279,7 @@ fn a_charge_is_fixed_when_the_conversation_completes() {
         assert_eq!(text(charge.sell).as_deref(), Some("3.00 EUR"));
         assert_eq!(text(charge.cost).as_deref(), Some("0.50 USD"));
 
-        // Prices come and go; what is settled stays.
+        // Prices change; settled charges stay.
         store
             .put(AiPrice { text_input_per_million: "9".parse().unwrap(), ..prices[2].clone() }, at(1))
             .await

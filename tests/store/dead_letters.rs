@@ -1,4 +1,4 @@
-//! A row that the database refuses for good, among many that it takes.
+//! A row that the database refuses permanently, among many that it accepts.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::database::{Kind, TestDatabase, kinds};
 use crate::records::{TempDir, at, ended, organisation};
 
-/// Has the database refuse a row of `table` whose `column` holds `value`.
+/// Makes the database refuse a row of `table` whose `column` holds `value`.
 async fn refuse(database: &TestDatabase, kind: Kind, condition: &'static str) {
     let statements: &[&'static str] = match (kind, condition) {
         (Kind::Postgres, "cdrs") => {

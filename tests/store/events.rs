@@ -1,4 +1,4 @@
-//! The log of events: whatever the order in which transactions end, a reader misses none and meets none twice.
+//! The event log: in whatever order transactions commit, a reader misses no event and reads none twice.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn of(organisation: OrganisationId, team: Option<TeamId>) -> Event {
     Event::new(EventKind::CallRinging, organisation, team, at(1), Map::new())
 }
 
-/// Reads on behind `cursor` to the end, `limit` at a time.
+/// Reads from after `cursor` to the end, `limit` at a time.
 async fn read_on(store: &Store, cursor: &mut Position, limit: u32) -> Vec<EventId> {
     let mut ids = Vec::new();
     loop {
@@ -69,7 +69,7 @@ fn an_event_comes_back_as_it_was_written() {
     });
 }
 
-/// What this process stored is read from memory, the same as from the log, until another process stored something.
+/// Events stored by this process are read from memory, equal to the log, until another process stores one.
 #[test]
 fn events_of_this_process_come_from_memory() {
     with_database(async |store, database| {
@@ -99,7 +99,7 @@ fn events_of_this_process_come_from_memory() {
     });
 }
 
-/// A transaction that is rolled back leaves no event behind, in memory neither.
+/// A transaction that is rolled back leaves no event, also not in memory.
 #[test]
 fn what_is_rolled_back_is_not_passed_on() {
     with_store(async |store| {
@@ -113,15 +113,15 @@ fn what_is_rolled_back_is_not_passed_on() {
     });
 }
 
-/// Two nodes write at once, each transaction with events whose ids were made long before it ends; two readers go on
-/// behind what they have seen, all the while.
+/// Two nodes write concurrently, each transaction with event ids created long before it commits; two readers continue
+/// from what they have seen, all the time.
 #[test]
 fn readers_miss_nothing_while_transactions_end_in_any_order() {
     with_database(async |store, database| {
         let other_node = Store::open(&database.database).await.unwrap();
         let mut events: Vec<Event> = (0..600).map(event).collect();
         let expected: BTreeSet<EventId> = events.iter().map(|event| event.id).collect();
-        // A fixed shuffle: neighbours end far apart.
+        // A fixed shuffle: neighbours commit far apart.
         events
             .sort_by_key(|event| u64::from(event.id.0.as_u128() as u32).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let (mut cursor, mut other_cursor) = (Position::default(), Position::default());
@@ -148,13 +148,13 @@ fn readers_miss_nothing_while_transactions_end_in_any_order() {
     });
 }
 
-/// An event whose transaction ends behind that of a later one, and one that is rolled back.
+/// An event whose transaction commits after a later one, and one that is rolled back.
 #[test]
 fn a_transaction_that_ends_late_is_read_late_and_not_missed() {
     with_database(async |store, database| {
         let (early, late, undone) = (event(1), event(2), event(3));
         if !database.url().starts_with("postgres") {
-            // One transaction writes at a time: there is no such order.
+            // Only one transaction writes at a time, so this order cannot occur.
             return;
         }
         let mut slow = PgConnection::connect(&database.url()).await.unwrap();
@@ -187,7 +187,7 @@ async fn insert_unplaced(connection: &mut PgConnection, begin: &'static str, eve
         .unwrap();
 }
 
-/// More than one placing takes at once.
+/// More events than one placement handles.
 #[test]
 fn a_backlog_is_placed_in_parts() {
     with_store(async |store| {
@@ -221,7 +221,7 @@ fn a_scope_sees_its_own() {
     });
 }
 
-/// Where to begin so that nothing with such an id or a greater one is left out.
+/// The position from which a reader gets every event with such an id or a greater one.
 #[test]
 fn reading_can_begin_at_an_instant() {
     with_store(async |store| {
@@ -230,7 +230,7 @@ fn reading_can_begin_at_an_instant() {
         let events: Vec<Event> =
             [0, 100, 200, 300].into_iter().map(|seconds| Event { id: id(seconds), ..event(0) }).collect();
         store.store_events(&events).await.unwrap();
-        // Transactions may take a minute: what was made less than that before may stand behind.
+        // Transactions may take a minute: events created up to a minute earlier may have later positions.
         for (seconds, expected) in [(-1, 0), (50, 0), (159, 1), (161, 2), (250, 2), (1000, 4)] {
             let before = store.position_before(id(seconds)).await.unwrap();
             let behind = store.events_after(Scope::Everything, before, 10).await.unwrap().events.len();
@@ -239,7 +239,7 @@ fn reading_can_begin_at_an_instant() {
     });
 }
 
-/// During an upgrade a newer node stores kinds that this one does not know.
+/// During an upgrade a newer node stores event kinds that this one does not know.
 #[test]
 fn what_a_newer_version_stored_stops_nobody() {
     with_database(async |store, database| {
@@ -286,14 +286,14 @@ fn old_events_are_deleted_in_batches_and_positions_are_never_used_again() {
         assert_eq!(store.purge_events(now).await.unwrap(), 0);
         assert_eq!(all(store, Scope::Everything).await, [kept.id]);
         assert_eq!(store.purge_events(now.plus_micros(2 * 86_400_000_000)).await.unwrap(), 1);
-        // The log is empty, and who went on behind its end still misses nothing.
+        // The log is empty, and a reader at its end still misses nothing.
         let next = event(2);
         store.store_events(std::slice::from_ref(&next)).await.unwrap();
         assert_eq!(read_on(store, &mut end.clone(), 10).await, [next.id]);
     });
 }
 
-/// The bell rings with the commit, and one that was rung while nobody listened is heard.
+/// The bell rings with the commit; a ring before the reader listens is not lost.
 #[test]
 fn a_commit_rings_the_bell_and_a_rollback_does_not() {
     with_store(async |store| {
@@ -304,7 +304,7 @@ fn a_commit_rings_the_bell_and_a_rollback_does_not() {
         assert_eq!(store.event_bell().events_total(), 1);
         // The same record again: nothing new.
         store.store(std::slice::from_ref(&record)).await.unwrap();
-        // An id that is there already: nothing is stored.
+        // An existing id: nothing is stored.
         let known = all(store, Scope::Everything).await[0];
         assert!(store.store_events(&[event(1), Event { id: known, ..event(2) }]).await.is_err());
         assert_eq!(store.event_bell().events_total(), 1);
@@ -312,7 +312,7 @@ fn a_commit_rings_the_bell_and_a_rollback_does_not() {
     });
 }
 
-/// Within a unit of work the events wait for the unit: they are read, and the bell rings, once it is committed.
+/// Events in a unit of work become readable, and the bell rings, when the unit is committed.
 #[test]
 fn an_event_of_a_unit_is_visible_with_the_unit() {
     with_store(async |store| {
@@ -344,7 +344,7 @@ fn an_event_of_a_unit_is_visible_with_the_unit() {
     });
 }
 
-/// Events of before there were positions keep their order.
+/// Events from before positions existed keep their order.
 #[test]
 fn events_of_an_older_version_are_placed_by_their_ids() {
     with_database(async |store, database| {
@@ -359,7 +359,7 @@ fn events_of_an_older_version_are_placed_by_their_ids() {
     });
 }
 
-/// A record and its event are one, and the event knows whose team it is.
+/// A record and its event are stored together, and the event has the record's team.
 #[test]
 fn the_event_of_a_record_has_its_team() {
     with_store(async |store| {

@@ -1,4 +1,4 @@
-//! Calls are stored in groups: the writer's transactions are counted, in simulated time on a real database.
+//! Calls are stored in groups: the test counts the writer's transactions, in simulated time on a real database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use crate::database::{Kind, TestDatabase, kinds};
 use crate::records::{TempDir, at, ended, organisation};
 
-/// The database on a runtime of its own: the simulated time stands while it works. A transaction takes [`COMMIT`].
+/// The database on its own runtime: simulated time stands still while it works. A transaction takes [`COMMIT`].
 struct Apart {
     store: Store,
     runtime: Arc<Runtime>,
@@ -63,8 +63,8 @@ fn live(call: CallId) -> LiveCall {
     }
 }
 
-/// Places `rate` calls a second for some simulated seconds: each rings, is answered and ends. Returns how many
-/// there were, and the transactions that they took.
+/// Places `rate` calls a second for some simulated seconds: each rings, is answered and ends. Returns the number of
+/// calls, and of the transactions.
 fn transactions(kind: Kind, rate: u32) -> (u64, u64) {
     let runtime = Arc::new(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
     let dir = TempDir::new();
@@ -109,7 +109,7 @@ fn transactions(kind: Kind, rate: u32) -> (u64, u64) {
     (u64::from(calls), written)
 }
 
-/// Counts the events; those of each call stand in the order in which they happened.
+/// Counts the events; checks that those of each call are in the order in which they happened.
 async fn events_in_order(store: &Store) -> u64 {
     let mut seen = std::collections::HashMap::new();
     let (mut cursor, mut count) = (Position::default(), 0);
@@ -143,7 +143,7 @@ fn many_calls_share_a_transaction() {
     }
 }
 
-/// Simulated: rows arrive meanwhile.
+/// Simulated; rows arrive in the meantime.
 const COMMIT: Duration = Duration::from_millis(4);
 /// Simulated.
 const SECONDS: u32 = 3;

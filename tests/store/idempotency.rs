@@ -1,4 +1,4 @@
-//! Work that is done once: with its answer or not at all, whatever happens in between.
+//! Work that is carried out once: with its response or not at all, whatever happens in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ async fn keys(store: &Store, node: u128) -> IdempotencyKeys {
     IdempotencyKeys::open(store.clone(), NodeId(Uuid::from_u128(node))).await.unwrap()
 }
 
-/// Declares an organisation, as a handler would: a transaction that it commits itself.
+/// Declares an organisation, as a handler would: in a transaction that it commits itself.
 async fn declare(store: &Store, name: &str) {
     let row = OrganisationRow {
         name: name.to_owned(),
@@ -83,12 +83,12 @@ fn what_was_done_and_what_was_answered_become_visible_together() {
         let keys = keys(store, 1).await;
         let work: PortFuture<'_, _> = Box::pin(async {
             declare(store, "acme").await;
-            // Two functions of the store, one unit; who reads within it sees what was written.
+            // Two functions of the store in one unit of work; a read within it sees the writes.
             declare(store, "bolt").await;
             assert!(store.write().await.unwrap().find_organisation("acme").await.unwrap().is_some());
             Ok(Some(answer(201, "made")))
         });
-        // The last transaction of the work was dropped, and with it everything: that is no success.
+        // The last transaction of the work was dropped, which rolled back everything: that is no success.
         assert!(matches!(keys.once(claim(1, 1), at(0), work).await, Err(Problem::Internal(_))));
         assert_eq!(names(store).await, Vec::<String>::new());
 
@@ -171,9 +171,9 @@ fn work_that_is_cut_off_leaves_nothing_and_is_done_by_the_next_run() {
             () = written.notified() => {}
         }
         assert_eq!(names(store).await, Vec::<String>::new());
-        // The same process cannot know that nobody works on it any more: the lease says so after a minute.
+        // The same process cannot tell that the work was abandoned: the lease expires after a minute.
         assert_eq!(keys.once(claim(1, 1), seconds(59), nothing()).await.unwrap(), Once::Running);
-        // A node that starts anew can; another node cannot.
+        // The node that restarts can tell; another node cannot.
         self::keys(store, 2).await;
         assert_eq!(keys.once(claim(1, 1), seconds(1), nothing()).await.unwrap(), Once::Running);
         let again = self::keys(store, 1).await;

@@ -59,7 +59,8 @@ async fn balance(store: &Store, id: OrganisationId) -> Option<String> {
     account.balance().map(|left| left.to_text(2))
 }
 
-/// All reserves of nodes and what is used are within the credit, and a stored call leaves the reserve of its node.
+/// The reserves of nodes and the used amount stay within the credit, and a stored call is charged to its node's
+/// reserve.
 #[test]
 fn nodes_reserve_no_more_credit_than_there_is() {
     with_store(async |store| {
@@ -76,22 +77,22 @@ fn nodes_reserve_no_more_credit_than_there_is() {
         assert_eq!(reserve(two, "6", 2).await, (amount("4"), amount("0")));
         let of_one = Cdr { node_id: Some(one), ..drawing(1, id, "2.5") };
         store.store(std::slice::from_ref(&of_one)).await.unwrap();
-        // A replay takes nothing more.
+        // A replay charges nothing.
         store.store(&[of_one]).await.unwrap();
         assert_eq!(reserve(two, "6", 3).await, (amount("4"), amount("2.5")));
-        // A charge beyond the reserve leaves nothing of it.
+        // A charge beyond the reserve uses up the reserve.
         store.store(&[Cdr { node_id: Some(one), ..drawing(2, id, "4") }]).await.unwrap();
         assert_eq!(reserve(two, "6", 4).await, (amount("3.5"), amount("6.5")));
         assert_eq!(reserve(two, "0", 5).await, (amount("0"), amount("6.5")));
         assert_eq!(reserve(one, "9", 6).await, (amount("3.5"), amount("6.5")));
         assert_eq!(reserve(two, "1", 7).await, (amount("0"), amount("6.5")));
-        // A node that is silent for longer than any call has lost its reserve; one that starts gives it back.
+        // A node that is silent for longer than any call loses its reserve; one that starts releases it.
         assert_eq!(reserve(two, "1", 3_607).await, (amount("1"), amount("6.5")));
         store.release_credit(two).await.unwrap();
         assert_eq!(reserve(one, "9", 3_608).await, (amount("3.5"), amount("6.5")));
         let unknown = store.reserve_credit((organisation(9), one), amount("1"), hour, at(0)).await.unwrap();
         assert_eq!(unknown, None);
-        // Without a limit there is enough.
+        // Without a limit any amount can be reserved.
         let unlimited = with_acme_named(store, "Unlimited").await;
         let reserved =
             store.reserve_credit((unlimited, one), amount("99"), hour, at(0)).await.unwrap().unwrap();
@@ -99,7 +100,7 @@ fn nodes_reserve_no_more_credit_than_there_is() {
     });
 }
 
-/// A call is taken from the credit with its record: once, however often it is offered.
+/// A call is deducted from the credit with its record: once, however often the record is stored.
 #[test]
 fn a_call_is_drawn_with_its_record_and_once() {
     with_store(async |store| {
@@ -116,13 +117,13 @@ fn a_call_is_drawn_with_its_record_and_once() {
         let again = store.store(&calls).await.unwrap();
         assert_eq!(again, Stored { new: 0, drawn: used("0.50000001", vec![call(0), call(1)]) });
         assert_eq!(balance(store, id).await.unwrap(), "24.49999999");
-        // Whose organisation is gone still has a record.
+        // A call of a deleted organisation still has a record.
         let gone = store.store(&[drawing(9, organisation(99), "1")]).await.unwrap();
         assert_eq!((gone.new, gone.drawn[0].used), (1, Amount::ZERO));
     });
 }
 
-/// What is used up is kept whatever the credit becomes; a credit where there was none is granted whole.
+/// The used amount is kept when the credit changes; a first credit is granted in full.
 #[test]
 fn a_credit_that_is_granted_is_granted_whole() {
     with_store(async |store| {
@@ -148,7 +149,7 @@ fn a_credit_that_is_granted_is_granted_whole() {
 fn record(rng: &mut StdRng, number: u128) -> Cdr {
     let currency = [Some("EUR"), Some("JPY"), Some("USD"), None][rng.random_range(0..4)];
     let currency: Option<Currency> = currency.and_then(|code| code.parse().ok());
-    // Now and then amounts so large that the sum of two leaves 64 bits.
+    // Some amounts are so large that the sum of two exceeds 64 bits.
     let amount = |rng: &mut StdRng| {
         let max = if rng.random_bool(0.2) { i64::MAX } else { 1_000_000_000_000 };
         Amount::from_scaled(rng.random_range(0..=max))
@@ -171,7 +172,7 @@ fn record(rng: &mut StdRng, number: u128) -> Cdr {
     }
 }
 
-/// The totals of a day are the sums of its records to the last digit, by decimals of another library.
+/// The totals of a day equal the sums of its records exactly, computed by another decimal library.
 #[test]
 fn totals_are_the_sums_of_the_records() {
     let rng = &mut StdRng::seed_from_u64(40);
@@ -220,7 +221,7 @@ fn totals_are_the_sums_of_the_records() {
     });
 }
 
-/// What stands in a record stays, whatever rates become: stored ones are read back as they were.
+/// The amounts in a record stay when rates change: stored ones are read back unchanged.
 #[test]
 fn rates_that_change_leave_records_alone() {
     let rng = &mut StdRng::seed_from_u64(41);
@@ -278,7 +279,7 @@ fn a_book_of_rates_is_kept_in_order() {
         assert_eq!(page(scope, britain, Window::default()).await, ("+44 +4420".to_owned(), 2));
         let other = Scope::Organisation(organisation(1));
         assert_eq!(page(other, RateFilter::default(), Window::default()).await, (String::new(), 0));
-        // One prefix, one beginning.
+        // One rate per prefix and start time.
         let twin = store.create(sell_rate(id, "+44", "1"), at(0)).await;
         assert!(matches!(twin, Err(Problem::Conflict(_))), "{twin:?}");
         let unknown = store.create(sell_rate(organisation(9), "+44", "1"), at(0)).await;

@@ -102,7 +102,7 @@ fn by_device(device: Option<&str>) -> Tapper {
     }
 }
 
-/// What a tap at `second` does to note `number`, heard at second 100.
+/// The effect of an acknowledgement made at `second` of note `number`, received at second 100.
 async fn tap(store: &Store, number: u128, by: Tapper, second: i64) -> Written {
     let acknowledgement = Acknowledgement { id: id(number), at: Some(at(second)) };
     let tap = Tap { by, acknowledgement, now: at(100) };
@@ -162,7 +162,7 @@ fn what_phones_answer_is_kept_one_by_one_and_the_best_decides() {
         let note = only(store).await;
         let why = "phone did not answer within 32 seconds; phone does not support notes (415)";
         assert_eq!((note.status, note.error.as_deref()), (NoteStatus::Failed, Some(why)));
-        // Neither answer is taken back by what comes late.
+        // A late response changes neither result.
         answered(store, 1, 0, PhoneAnswer::Status(200)).await;
         assert_eq!(only(store).await.status, NoteStatus::Failed);
 
@@ -225,10 +225,10 @@ fn s6_forged_repeated_and_unasked_acknowledgements_change_nothing() {
         // The other phone has its own.
         assert_eq!(tap(store, 1, by_leg(1), 0).await, Written::Done);
         let note = notes(store, NoteQuery { acked: Some(true), ..NoteQuery::default() }).await.remove(0);
-        // Nobody taps before it was sent.
+        // An acknowledgement before the note was sent counts at the time of sending.
         assert_eq!((note.acked_count, note.recipients[0].acked_at), (2, Some(at(1))));
         assert_eq!(events(store, EventKind::CallInfoAcked).await.len(), 2);
-        // A phone that is asked later for the answer it gave: the tap stays.
+        // A late response of the phone: the acknowledgement stays.
         answered(store, 1, 0, PhoneAnswer::Status(200)).await;
         assert_eq!(
             notes(store, NoteQuery { acked: Some(true), ..NoteQuery::default() }).await[0].status,
@@ -333,7 +333,7 @@ fn what_nobody_answers_for_any_more_is_given_up_on() {
         assert_eq!(note.error.as_deref(), Some("the engine was restarted"));
         assert_eq!(store.fail_pending_notes(None, at(3), "too early").await.unwrap(), 0);
         assert_eq!(store.fail_pending_notes(None, at(4), "nobody knows").await.unwrap(), 2);
-        // A person may tap all the same: the phone was shown it.
+        // A person may acknowledge nevertheless, because the phone showed the note.
         assert_eq!(tap(store, 3, by_leg(1), 50).await, Written::Done);
         assert_eq!(status().await, [NoteStatus::Acked, NoteStatus::Failed, NoteStatus::Sent]);
     });
@@ -353,7 +353,7 @@ fn notes_are_kept_for_thirty_days() {
     });
 }
 
-/// A note is sent when its request's answer is stored, and not before; never when it is not.
+/// A note is sent when the response to its request is stored, not before, and never when it is not stored.
 #[test]
 fn within_a_unit_a_note_is_sent_after_the_commit() {
     with_store(async |store| {

@@ -1,4 +1,4 @@
-//! Recordings: told of once they can be played, kept for as long as their organisation wants, and no file without a
+//! Recordings: reported once they are playable, kept for the organisation's retention time, and no file without a
 //! session.
 
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn complete(home: Home, number: u128, bytes: u64) -> RecordingRow {
 
 async fn put(store: &Store, sessions: Vec<SessionRow>, recordings: Vec<RecordingRow>) {
     let rows = Rows { sessions, recordings, ..Rows::default() };
-    // A commit whose answer is lost is tried again.
+    // A commit whose response is lost is repeated.
     for _ in 0..2 {
         store.store_sessions(NODE, &rows).await.unwrap();
     }
@@ -51,7 +51,7 @@ fn a_recording_is_told_of_once_when_it_can_be_played() {
             "room": format!("svc-room-{}", home.room)});
         assert_eq!(events(store, EventKind::RecordingReady).await, [(home.owner, expected)]);
 
-        // Complete before the end; with nothing in it; and in a session that a crash cut off.
+        // Complete before the end; empty; and in a session that a crash interrupted.
         let over = |number| SessionRow { is_recorded: true, ended_at: Some(at(60)), ..row(home, number) };
         put(store, vec![over(2)], vec![complete(home, 2, 1_044)]).await;
         put(store, vec![over(3)], vec![complete(home, 3, 0)]).await;
@@ -106,7 +106,7 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
         Playback::new(NodeId(Uuid::from_u128(1)), store.clone(), disk.clone()).purge(now).await.unwrap();
         playback.purge(day(31).plus_micros(-1)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), all, "not this node's, and not yet");
-        // Killed when the file was gone and the session was not told: done again.
+        // A crash after the file was removed and before the session was updated: the purge is repeated.
         std::fs::remove_file(disk.path(home.owner, session(1))).unwrap();
         playback.purge(now).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [3, 4]);
@@ -116,7 +116,7 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
         let known = [bytes(1).await, bytes(2).await, bytes(3).await];
         assert_eq!(known, [Some(0), Some(0), Some(1_044)]);
         assert!(store.expired_recordings(NODE, now).await.unwrap().is_empty());
-        // A live session is never touched, however long ago it was recorded.
+        // A live session is never purged, however old its recording is.
         playback.purge(day(3_000)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [4]);
     });
@@ -174,7 +174,7 @@ fn files_that_no_session_tells_of_are_deleted_and_nothing_else_is() {
             std::fs::create_dir_all(other.parent().unwrap()).unwrap();
             std::fs::write(other, "mine").unwrap();
         }
-        // 1 is complete, 2 is under way, 3 was deleted, and of the rest nothing is known.
+        // 1 is complete, 2 is in progress, 3 was deleted, and the rest are unknown.
         let live = |number| SessionRow { is_recorded: true, ..row(home, number) };
         put(store, vec![live(1)], vec![complete(home, 1, 1_044)]).await;
         put(store, vec![live(2)], vec![]).await;

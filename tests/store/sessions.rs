@@ -33,7 +33,7 @@ pub(crate) fn session(number: u128) -> ConferenceSessionId {
     ConferenceSessionId(Uuid::from_u128(0x5E55_0000 + number))
 }
 
-/// A room and whose it is.
+/// A room and its organisation.
 #[derive(Clone, Copy)]
 pub(crate) struct Home {
     pub(crate) room: RoomId,
@@ -179,9 +179,9 @@ fn a_session_is_read_as_it_was_stored() {
             "has_recording": false, "recording_bytes": 0, "recording_channels": 1,
         });
         assert_eq!(first, expected);
-        // What changes replaces what was there; a recording comes when it is complete.
+        // A change replaces the stored values; a recording is added when it is complete.
         let ended = SessionRow { ended_at: Some(at(61)), is_recorded: true, peak_members: 3, ..row(home, 1) };
-        // The phone of member 2 called again and took its old seat.
+        // The phone of member 2 called again and kept its member id.
         let mut left = PersonRow { left_at: Some(at(61)), talked_ms: 12_999, ..person(home, 1, 2) };
         left.person.call_uuid = CallId(Uuid::from_u128(22));
         let recording = RecordingRow {
@@ -217,7 +217,7 @@ fn an_event_is_stored_once_however_often_it_is_tried() {
         let events_of = vec![joined(&session, 1), joined(&session, 2)];
         let rows = Rows { sessions: vec![session], events: events_of, ..Rows::default() };
         store.store_sessions(NODE, &rows).await.unwrap();
-        // The answer to the commit was lost.
+        // The response to the commit was lost.
         store.store_sessions(NODE, &rows).await.unwrap();
         let seqs: Vec<Value> = events(store, EventKind::ConferenceUpdated)
             .await
@@ -264,7 +264,7 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
         assert_eq!(owner, owner);
         assert_eq!((&data["action"], &data["seq"]), (&json!("ended"), &json!(5)));
         assert!(data["revision"].as_u64().unwrap() > 1_000_000);
-        // The user on the extension of the member who was in it sees it.
+        // The user of the member's extension sees it.
         let seeing = async |extension: u128| {
             let scope = Scope::Team { organisation: home.owner, team: None };
             let reader = EventReader { scope, extensions: vec![ExtensionId(Uuid::from_u128(extension))] };
@@ -277,7 +277,7 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
             "to be looked for"
         );
 
-        // Another node's is live until it is silent for long.
+        // A session of another node is live until that node has been silent for long.
         assert_eq!(store.close_sessions(Orphaned::Since(at(12))).await.unwrap(), 0);
         assert_eq!(store.close_sessions(Orphaned::Since(at(13))).await.unwrap(), 1);
         let found = store.session(EVERYTHING, room.into(), session(3), at(100)).await.unwrap();
@@ -285,7 +285,8 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
     });
 }
 
-/// Live viewers are of the agent's team where the extension has none, and so are those of the end after a crash.
+/// Viewers of a live room are in the agent's team where the extension has none; the same holds for the end after a
+/// crash.
 #[test]
 fn the_team_of_an_agent_sees_the_end_that_a_crash_caused() {
     with_store(async |store| {
@@ -354,7 +355,7 @@ fn sessions_are_shown_to_whom_their_room_is_shown() {
     });
 }
 
-/// Merged calls have no stored room: their sessions are found by the name of their room, by their organisation.
+/// Merged calls have no stored room: their organisation finds their sessions by the name of their room.
 #[test]
 fn sessions_of_merged_calls_are_shown_to_their_organisation() {
     with_store(async |store| {
@@ -373,7 +374,7 @@ fn sessions_of_merged_calls_are_shown_to_their_organisation() {
         assert_eq!((page.total, found), (1, vec![(session(1), name, None)]));
         assert_eq!(store.session(own, name, session(1), at(9)).await.unwrap().recording_bytes, 100);
         assert_eq!(store.session_recording(own, name, session(1)).await.unwrap().bytes, Some(100));
-        // The session of a stored room is not one of these calls.
+        // The session of a stored room does not belong to these calls.
         let other = store.session(own, name, session(2), at(9)).await;
         assert!(matches!(other, Err(Problem::NotFound(_))), "{other:?}");
         let nowhere = RoomName::Merged(CallId(Uuid::nil()));
@@ -383,7 +384,7 @@ fn sessions_of_merged_calls_are_shown_to_their_organisation() {
         assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
         let refused = store.session_recording(foreign, name, session(1)).await;
         assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
-        // It is kept for as long as others.
+        // Its recording has the same retention time as others.
         let mut write = store.write().await.unwrap();
         write.declare_recording_retention(home.owner, 1, at(6)).await.unwrap();
         write.commit().await.unwrap();

@@ -1,4 +1,4 @@
-//! The SIP messages of calls: each organisation's own, and no longer than for their days.
+//! The SIP messages of calls: read only by their organisation, and kept for the configured days.
 
 use sidetone_model::ids::{CallId, OrganisationId};
 use sidetone_model::signalling::CallSignalling;
@@ -29,7 +29,7 @@ fn the_messages_of_a_call_are_its_organisations_and_expire() {
             .store_signalling(NODE, 2, &[(call(1), own, first, &one), (call(2), other, second, &two)])
             .await
             .unwrap();
-        // A commit whose answer is lost is tried again.
+        // A commit whose response is lost is repeated.
         store.store_signalling(NODE, 2, &[(call(1), own, first, &two)]).await.unwrap();
         store.store_signalling(NODE, 2, &[]).await.unwrap();
         assert_eq!(store.signalling(own, call(1)).await.unwrap(), Some(one));

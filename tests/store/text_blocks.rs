@@ -1,4 +1,4 @@
-//! Searches by blocks of texts against searches of the records themselves.
+//! Searches in text blocks compared with searches in the records themselves.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -18,7 +18,7 @@ use crate::with_database;
 
 const RECORDS: u32 = 900;
 
-/// A page, and how many records there are in all.
+/// A page, and the total number of records.
 type Answer = (Vec<CallId>, u64, u64);
 
 fn pick<T: Copy, const N: usize>(rng: &mut StdRng, choices: [T; N]) -> T {
@@ -44,7 +44,7 @@ fn record(rng: &mut StdRng, number: u128) -> Cdr {
     Cdr {
         call_uuid: CallId(Uuid::from_u128(rng.random::<u128>() ^ number)),
         organisation_id: organisation(if rng.random_ratio(1, 5) { 2 } else { 1 }),
-        // In the order of time but for a few, some of them at the same instant.
+        // Mostly in the order of time, some of them at the same instant.
         started_at: at(if rng.random_ratio(1, 9) { rng.random_range(0..300) } else { number as i64 / 3 }),
         direction: pick(rng, [Direction::Inbound, Direction::Outbound]),
         agent_id: Some(AgentId(Uuid::from_u128(rng.random_range(1..4)))),
@@ -100,7 +100,7 @@ async fn ask(store: &Store, (scope, query): &(Scope, CdrQuery)) -> Answer {
     (page.items.iter().map(|cdr| cdr.call_uuid).collect(), page.total, count)
 }
 
-/// Records, those in blocks, and blocks.
+/// The numbers of records, of records in blocks, and of blocks.
 async fn sizes(database: &TestDatabase) -> (u64, u64, u64) {
     let rows = database
         .texts(
@@ -112,15 +112,15 @@ async fn sizes(database: &TestDatabase) -> (u64, u64, u64) {
     (number(0), number(1), number(2))
 }
 
-/// As a version without blocks left it.
+/// Restores the state left by a version without blocks.
 async fn without_blocks(database: &TestDatabase) {
     database.texts("DELETE FROM cdr_text_blocks").await;
     database.texts("UPDATE cdrs SET search_packed = 0").await;
     database.texts("UPDATE cdr_text_fill SET is_done = 0, organisation_id = '', call_uuid = ''").await;
 }
 
-/// The same records, pages and totals by blocks that were stored with the records and merged, without blocks, and by
-/// blocks that were made afterwards: whatever is searched for, with whatever other filter.
+/// Searches return the same records, pages and totals with blocks stored together with the records and merged, without
+/// blocks, and with blocks made afterwards: for any search text, with any other filter.
 #[test]
 fn fuzz_blocks_find_what_the_records_contain() {
     let rng = &mut StdRng::seed_from_u64(190);
@@ -151,7 +151,7 @@ fn fuzz_blocks_find_what_the_records_contain() {
 
         assert_eq!(store.fill_text_blocks().await.unwrap(), Filled::All);
         assert_eq!(sizes(database).await.1, u64::from(RECORDS));
-        // Another process: blocks in memory are those of the database that was filled.
+        // Another process: its blocks in memory are those of the filled database.
         let again = Store::open(&database.database).await.unwrap();
         for (query, expected) in queries.iter().zip(&by_blocks) {
             assert_eq!(ask(&again, query).await, *expected, "{query:?}");
@@ -160,8 +160,8 @@ fn fuzz_blocks_find_what_the_records_contain() {
     });
 }
 
-/// A search that is repeated while records are stored finds what a process finds that never searched: what was found in a
-/// block is kept, and blocks are added and merged.
+/// A search that is repeated while records are stored finds the same as a process that has not searched before: results
+/// in a block are cached, and blocks are added and merged.
 #[test]
 fn fuzz_repeated_searches_find_new_records() {
     let rng = &mut StdRng::seed_from_u64(28);
@@ -188,8 +188,8 @@ fn fuzz_repeated_searches_find_new_records() {
     });
 }
 
-/// Records of a million calls take many transactions to be put into blocks: searches are right before, between and
-/// after them, records are stored meanwhile, and a process that ends in between goes on where it was.
+/// Filling blocks for a million records takes many transactions: searches are right before, between and
+/// after them, records are stored in the meantime, and a process that ends in between continues later.
 #[test]
 fn old_records_are_put_into_blocks_while_others_are_stored() {
     with_database(async |store, database| {
@@ -206,7 +206,7 @@ fn old_records_are_put_into_blocks_while_others_are_stored() {
         };
         assert_eq!(found(store).await, 4_500);
         store.store(&[record(9_001)]).await.unwrap();
-        // The new record is among those that were looked at.
+        // The new record is among the examined ones.
         assert_eq!(store.fill_text_blocks().await.unwrap(), Filled::Some(4_095));
         assert_eq!(found(store).await, 4_501);
 
@@ -222,7 +222,7 @@ fn old_records_are_put_into_blocks_while_others_are_stored() {
     });
 }
 
-/// Nodes that store calls of one organisation at once merge its blocks: none is lost, and none is there twice.
+/// Nodes that store calls of one organisation concurrently merge its blocks: none is lost or duplicated.
 #[test]
 fn several_nodes_merge_blocks_of_one_organisation() {
     with_database(async |store, database| {

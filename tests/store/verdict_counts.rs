@@ -1,4 +1,4 @@
-//! Verdicts by hour, day, trunk, extension, network and User-Agent against a count in memory, the same on both databases.
+//! Verdicts by hour, day, trunk, extension, network and User-Agent compared with a count in memory, on both databases.
 
 use std::collections::BTreeMap;
 
@@ -90,13 +90,13 @@ fn every_leg_counts_where_it_belongs() {
     });
 }
 
-/// Questions since a time are answered from hours that were counted before: as calls end, with the same figures.
+/// Queries since a given time use hourly counts, which are updated as calls end, and return the same figures.
 #[test]
 fn hours_that_are_kept_have_the_figures_of_their_records() {
     let rng = &mut StdRng::seed_from_u64(20);
     let mut all = records(rng, 240);
     for cdr in &mut all {
-        // Within four days; calls that began long ago are stored among those that began later.
+        // Within four days; calls that began long ago are stored together with those that began later.
         cdr.started_at = at(rng.random_range(0..4 * 86_400) / 600 * 600);
     }
     let acme = organisation(ACME);
@@ -140,7 +140,7 @@ fn hours_that_are_kept_have_the_figures_of_their_records() {
     });
 }
 
-/// A node of a version before migration 0380, which runs beside this one during an upgrade, counts no record by its hour.
+/// During an upgrade, a node of a version before migration 0380 stores records without an hourly count.
 #[test]
 fn records_that_are_not_counted_by_the_hour_are_counted_all_the_same() {
     let rng = &mut StdRng::seed_from_u64(21);

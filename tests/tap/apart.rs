@@ -1,13 +1,14 @@
-//! A network of its own for a test: nobody else's packets are in it, and its interfaces may be switched off.
+//! A network namespace of its own for a test: it has no foreign packets, and its interfaces may be switched off.
 
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
 
-/// Runs `test` on a thread in a network of its own, whose loopback is up; says aloud where that may not be.
+/// Runs `test` on a thread in its own network namespace, whose loopback is up; prints a notice where that is not
+/// permitted.
 pub fn apart(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| {
-        // The network is the thread's, and of all threads that it starts.
+        // The namespace applies to the thread, and to all threads that it starts.
         if unshare(CloneFlags::CLONE_NEWNET).is_err() || !ip("link set lo up") {
             eprintln!(
                 "\nSKIPPED: no network of its own may be made here (CAP_SYS_ADMIN, CAP_NET_RAW, iproute2)\n"
@@ -21,7 +22,7 @@ pub fn apart(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// `ip` with these arguments; whether it did it.
+/// Runs `ip` with these arguments; returns whether it succeeded.
 pub fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).status().is_ok_and(|status| status.success())
 }

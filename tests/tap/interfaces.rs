@@ -1,4 +1,4 @@
-//! Interfaces that go down, come up, go away and come back, and several at once.
+//! Interfaces that go down, come up, are removed and added again, and several at the same time.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub fn options(interfaces: &[&str]) -> TapOptions {
     }
 }
 
-/// Looks until it holds, for as long as a slow machine may need.
+/// Polls until the condition is true, for as long as a slow machine may need.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -52,7 +52,7 @@ fn an_interface_that_comes_back_is_read_again() {
             &Supervisor::default(),
         )
         .unwrap();
-        // Nobody is there: what is sent are the frames that ask who is.
+        // No host is there: the sent frames are ARP requests.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let read = |counters: &TapCounters| TapCounters::read(&counters.packets);
         let is_heard = || {
@@ -82,13 +82,13 @@ fn an_interface_that_comes_back_is_read_again() {
     });
 }
 
-/// What leaves one end of a wire arrives at the other: read at both, in the order of time.
+/// A frame sent at one end of a veth pair arrives at the other: read at both, in the order of time.
 #[test]
 fn several_interfaces_are_read_in_the_order_of_time() {
     apart(|| {
         assert!(ip("link add ear0 type veth peer name ear1"));
         assert!(ip("addr add 192.0.2.1/24 dev ear0") && ip("link set ear0 up") && ip("link set ear1 up"));
-        // Nobody needs to be asked where the other end is.
+        // No ARP is needed for the address of the other end.
         assert!(ip("neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev ear0"));
         let open =
             |name| Ring::open(name, RingOptions { ring_mib: 1, ..RingOptions::default() }, now).unwrap();
@@ -110,7 +110,8 @@ fn several_interfaces_are_read_in_the_order_of_time() {
             seen.len() >= 200
         });
         assert_eq!(seen.len(), 200);
-        // A block that one kernel timer closes later than the other moves frames by its age at most.
+        // The kernel may close the block of one ring later than the other, which shifts frames by at most the block's
+        // age.
         let limit_us = 2 * i64::from(ring::BLOCK_TIMEOUT_MS) * 1_000;
         assert!(seen.windows(2).all(|two| two[1].0.since(two[0].0) > -limit_us));
         for number in 0..100_u8 {
@@ -119,7 +120,7 @@ fn several_interfaces_are_read_in_the_order_of_time() {
     });
 }
 
-/// The error names the interface and those that there are, before anything else is looked at.
+/// The error names the interface and the existing ones, before anything else is checked.
 #[test]
 fn an_unknown_interface_is_refused() {
     let (calls, _ended) = mpsc::channel(1);

@@ -1,4 +1,4 @@
-//! The calls of a whole switch, listened to on its loopback: what the tap records is what the switch records.
+//! The tap listens on the loopback of a complete switch: its records equal those of the switch.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::interfaces::options;
 use crate::records::TempDir;
 use crate::site::{Site, answering, config, declare, directory, get, records, talk, within};
 
-/// What the caller says, whether it holds the call for a while, and the verdict where the machine's own timing cannot
+/// The caller's scenario, whether it holds the call for a while, and the verdict where the machine's own timing cannot
 /// change it.
 const CASES: [(&str, bool, Option<&str>); 4] = [
     ("clean duration=6s", false, None),
@@ -27,7 +27,7 @@ const CASES: [(&str, bool, Option<&str>); 4] = [
     ("clean duration=6s", true, None),
 ];
 
-/// The media of every call, as it is told.
+/// The media of every call, as reported.
 type Heard = Arc<Mutex<Vec<CallQuality>>>;
 
 async fn tap_in(dir: &TempDir) -> (TapNode, Heard) {
@@ -64,7 +64,7 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
                 assert_eq!(within("the call", caller.call(plan)).await.unwrap().status, 200);
             }
             let own = by_start(records(site.http, CASES.len()).await);
-            // The switch places a call of its own to the callee: that one passes, too.
+            // The switch places its own call to the callee, which is captured, too.
             let all = by_start(records(http, 2 * CASES.len()).await);
             let tapped: Vec<&Value> = all.iter().step_by(2).collect();
             for ((own, tapped), (says, _, verdict)) in own.iter().zip(tapped).zip(CASES) {
@@ -90,7 +90,7 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
                     (own["billsec"].as_i64().unwrap(), tapped["billsec"].as_i64().unwrap());
                 assert!((own_s - tapped_s).abs() <= 1, "{says}: {own_s} s and {tapped_s} s");
             }
-            // Nobody but the caller lost anything, and nobody sends while held: that is no loss.
+            // Only the caller's packets were lost; a pause of sending during hold is no loss.
             for quality in heard.lock().unwrap().iter() {
                 let sides: Vec<LegSide> = quality.legs.iter().map(|leg| leg.leg).collect();
                 assert_eq!(sides, [LegSide::A, LegSide::B]);

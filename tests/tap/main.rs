@@ -1,4 +1,4 @@
-//! Listening to the calls of others: what passes is recorded, on both databases, once, and as their own switch does.
+//! Passive capture of other systems' calls: they are recorded once, on both databases, as by their own switch.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! From packets to records without a socket: through the listening, the journal and the writer into both databases.
+//! From packets to records without a socket: through the tap, the journal and the writer into both databases.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn captured(scenario: &str) -> Vec<u8> {
     file
 }
 
-/// Hears a capture, and for `after_us` behind it nothing.
+/// Reads a capture into the tap, followed by `after_us` without packets.
 fn hear(session: &mut TapSession, file: &[u8], after_us: i64) -> Vec<TappedCall> {
     let mut last = Micros(0);
     let mut calls = Vec::new();
@@ -49,7 +49,7 @@ fn hear(session: &mut TapSession, file: &[u8], after_us: i64) -> Vec<TappedCall>
     calls
 }
 
-/// The calls of these captures, each heard by itself to its end.
+/// The calls of these captures, each read separately to its end.
 fn heard(scenarios: &[&str]) -> Vec<TappedCall> {
     scenarios
         .iter()
@@ -81,7 +81,7 @@ async fn store_with(database: &TestDatabase, text: &str) -> Store {
     store
 }
 
-/// Writes calls down as a running tap does, and waits until all of them are stored.
+/// Stores calls as a running tap does, and waits until all of them are stored.
 async fn write(store: &Store, dir: &TempDir, calls: Vec<TappedCall>) -> Arc<TapCounters> {
     let node = store.node("tap", at(0)).await.unwrap();
     let mapper = CdrMapper::new(store.directory().await.unwrap(), None, node).unwrap();
@@ -111,7 +111,7 @@ async fn stored(store: &Store) -> Vec<Cdr> {
     page.items
 }
 
-/// Every call is one record, however often it is read, and its figures are those of its capture.
+/// Every call has one record, however often it is read, and its figures are those of its capture.
 #[test]
 fn calls_become_records_once_on_both_databases() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -149,7 +149,7 @@ fn calls_become_records_once_on_both_databases() {
     }
 }
 
-/// A call whose caller alone was heard well is a faulty call, and its record has the called party's figures.
+/// A call with good audio from only the caller is a faulty call, and its record has the called party's figures.
 #[test]
 fn the_called_party_is_recorded_too() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -180,7 +180,7 @@ fn the_called_party_is_recorded_too() {
     }
 }
 
-/// Which way a call went follows from whose number is declared.
+/// The direction of a call follows from the organisation's declared numbers.
 #[tokio::test]
 async fn the_direction_is_that_of_the_numbers_that_are_known() {
     let (from, to) = {
@@ -201,7 +201,7 @@ async fn the_direction_is_that_of_the_numbers_that_are_known() {
     }
 }
 
-/// It must be clear whose the records are.
+/// The organisation of the records must be unambiguous.
 #[tokio::test]
 async fn the_owner_is_the_only_organisation_or_the_one_that_is_named() {
     let dir = TempDir::new();
@@ -228,7 +228,7 @@ async fn the_owner_is_the_only_organisation_or_the_one_that_is_named() {
     store.close().await;
 }
 
-/// A call whose end is not seen ends with the listening, at its last packet.
+/// A call without a captured end ends when the tap stops, at its last packet.
 #[test]
 fn what_is_up_at_the_end_is_cut() {
     let file = captured("clean duration=6s");
@@ -257,7 +257,7 @@ fn what_is_up_at_the_end_is_cut() {
     assert!(entry.quality.flags.iter().any(|flag| flag == "cut"));
 }
 
-/// Packets that the tap missed itself are told with the calls that were up then, and nobody else is blamed.
+/// Packets dropped by the tap itself are reported for the calls that were up then, and not counted as network loss.
 #[test]
 fn drops_are_told_with_the_calls_that_were_up() {
     let file = captured("clean duration=6s loss=8 seed=3");
@@ -302,7 +302,7 @@ fn book_of_one(node: sidetone_model::ids::NodeId) -> CdrMapper {
     CdrMapper::new(snapshot, None, node).unwrap()
 }
 
-/// Days of calls take the memory of those that are up: what is over is forgotten.
+/// Days of calls need only the memory of concurrent calls: ended calls are dropped.
 #[test]
 fn what_is_over_is_forgotten() {
     let file = captured("clean duration=2s");
@@ -334,7 +334,7 @@ fn a_tap_judges_by_thresholds_of_its_own() {
     }
     let verdicts = [TapSession::new(), TapSession::with_thresholds(lenient)].map(|mut session| {
         let heard = hear(&mut session, &file, 10_000_000);
-        // A call that the end of the listening cuts off is judged by the same.
+        // A call that is interrupted by the end of the tap is judged by the same rules.
         let cut = hear(&mut session, &captured("lossy duration=10s seed=2"), 0);
         session.end(Micros(i64::MAX / 2));
         let cut = cut.into_iter().chain(std::iter::from_fn(|| session.poll(Micros(i64::MAX / 2))));

@@ -1,5 +1,5 @@
-//! Callbacks of requested calls: in order, at least once, by the schedule of webhooks, and without waiting for a host of
-//! another organisation.
+//! Callbacks of requested calls: in order, at least once, on the schedule of webhooks, and without waiting for another
+//! organisation's host.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -74,7 +74,7 @@ impl World {
         self.store.claim_callbacks(node, &grants, PER_WEBHOOK_MAX, self.now()).await.unwrap()
     }
 
-    /// What is due, each by its type and the state that it shows.
+    /// The due callback, by its type and the state in it.
     async fn next(&self) -> Option<(ClaimedCallback, String)> {
         let mut claimed = self.claimed(NODE).await;
         assert!(claimed.len() <= 1, "one at a time: {claimed:?}");
@@ -162,7 +162,7 @@ async fn another_node_takes_over_and_a_restart_reports_what_it_ended() {
         let second = world.claimed(NODE).await.remove(0);
         assert_eq!(second.id, first.id);
         assert!(!world.ended(first, None, None).await, "its lease has expired");
-        // The node restarts with the attempt and the call.
+        // The node restarts during the attempt and the call.
         world.store.free_callback_leases(NODE, world.now()).await.unwrap();
         assert_eq!(world.store.end_interrupted_requests(NODE, world.now()).await.unwrap(), 1);
         assert_eq!(world.store.end_interrupted_requests(NODE, world.now()).await.unwrap(), 0);
@@ -174,7 +174,7 @@ async fn another_node_takes_over_and_a_restart_reports_what_it_ended() {
         assert_eq!(shown, "completed failed");
         assert!(last.body.contains("\"reason\":\"node_restarted\""), "{}", last.body);
         world.ended(last, None, None).await;
-        // A clock that was set back far leaves no callback waiting for it.
+        // A clock that was set far back does not delay callbacks.
         let later = world.request(world.acme, "/calls").await;
         world.pass(100 * 3600 * SECOND_US);
         world.becomes(&later, RequestState::Ringing, None).await;
@@ -192,7 +192,7 @@ fn values(family: &Family) -> Vec<u64> {
     family.samples.iter().map(number).collect()
 }
 
-/// A host that never answers, and one that does; it notes what it was sent.
+/// A host that never responds, and one that does and records the requests.
 #[derive(Default)]
 struct HalfHung {
     hung: AtomicUsize,

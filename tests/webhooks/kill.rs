@@ -1,5 +1,5 @@
-//! W3: the engine is killed in the middle of sending, again and again: every event that was acknowledged arrives, with
-//! its own id each time.
+//! W3: the engine is killed during sending, repeatedly: every event that was acknowledged arrives, always with the same
+//! id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ async fn post(engine: &Engine, path: &str, body: &Value) -> Value {
     answer.json()
 }
 
-/// Reports a conversation that is over, which stores an event; says which, when it was acknowledged.
+/// Reports a completed conversation, which stores an event; returns its id when it was acknowledged.
 async fn report(to: SocketAddr) -> Option<String> {
     let id = Uuid::new_v4().to_string();
     let body = json!({
@@ -39,7 +39,7 @@ async fn report(to: SocketAddr) -> Option<String> {
     Some(id)
 }
 
-/// The conversation that a delivery tells of.
+/// The conversation in a delivery.
 fn told_of(request: &Received) -> String {
     request.json()["data"]["id"].as_str().unwrap().to_owned()
 }
@@ -53,7 +53,7 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
          allow = [\"127.0.0.1\"]\nrate_per_minute = 60000\n"
     );
     declare(dir.path(), &directory).await;
-    // Long enough for a kill to come in between.
+    // Long enough that a kill happens in between.
     let receiver = Receiver::start(|_| Reply::status(204).after(Duration::from_millis(40))).await;
     let engine = Engine::serve_with(dir.path(), &reaching(&receiver, dir.path())).await;
     let webhook = json!({"url": receiver.url("/hook"), "events": ["conversation.*"]});
@@ -75,7 +75,7 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
             }
             told.borrow().clone()
         });
-        // Each round at another place of the work.
+        // Each round at another point of the work.
         receiver.seen.count(before + 1).await;
         within("a few reports", counted.wait_for(|told| told.len() > round % REPORTS_MIN)).await.unwrap();
         running.kill();
@@ -84,7 +84,7 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
     assert!(acknowledged.len() >= ROUNDS * 2, "{}", acknowledged.len());
 
     let engine = Engine::serve_with(dir.path(), &reaching(&receiver, dir.path())).await;
-    // Everything is handed out once what was caused afterwards has arrived.
+    // All deliveries are done once an event stored now has arrived.
     let last = report(engine.http).await.unwrap();
     acknowledged.insert(last.clone());
     eventually("the last report arrives", async || {
@@ -101,7 +101,7 @@ async fn killed_in_the_middle_of_sending_it_loses_nothing() {
     })
     .await;
 
-    // Each id is one event, however often it came; and each acknowledged report came.
+    // Each id is one event, however often it arrived; and each acknowledged report arrived.
     let seen = receiver.seen.now();
     let mut bodies: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut arrived: BTreeSet<String> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What becomes of a delivery: handed out once, cancelled, taken over, purged.
+//! The states of a delivery: sent once, cancelled, taken over, purged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ async fn each_gets_what_it_wants_of_its_own_organisation_once() {
             WebhookChange { events: Some(vec!["call.info.*".parse().unwrap()]), ..WebhookChange::default() };
         world.change(notes.id, only_notes).await;
         let (foreign, _) = world.webhook(world.bolt, "/foreign").await;
-        // More than one part of the log.
+        // More than one batch of the log.
         let events = world.events(world.acme, 600).await;
         let own = world.events(world.bolt, 2).await;
         world.settle().await;
@@ -49,7 +49,7 @@ async fn each_gets_what_it_wants_of_its_own_organisation_once() {
     }
 }
 
-/// Events that no webhook subscribes to cost no transaction, and are not delivered to a webhook of later.
+/// Events without a subscriber cost no transaction, and are not delivered to a webhook created later.
 #[tokio::test]
 async fn events_without_a_subscriber_are_passed_over() {
     for kind in kinds() {
@@ -67,7 +67,7 @@ async fn events_without_a_subscriber_are_passed_over() {
         world.events(world.acme, 3).await;
         world.settle().await;
         assert_eq!(world.deliveries(all.id, None).await.total, 3, "{kind:?}");
-        // After a second the place in the log is stored: a process that starts begins there.
+        // After a second the position in the log is stored: a process that starts continues there.
         world.events(world.bolt, 2).await;
         world.worker.turn().await.unwrap();
         world.pass(2 * SECOND_US);
@@ -80,7 +80,7 @@ async fn events_without_a_subscriber_are_passed_over() {
     }
 }
 
-/// Two nodes on one database, turn by turn and at once.
+/// Two nodes on one database, in turns and concurrently.
 #[tokio::test]
 async fn two_nodes_share_the_work_and_send_nothing_twice() {
     for kind in kinds() {
@@ -102,14 +102,14 @@ async fn two_nodes_share_the_work_and_send_nothing_twice() {
     }
 }
 
-/// A node that dies leaves its attempts behind: it finds them again, and another one after a minute.
+/// The attempts of a node that dies: it finds them again, and another node takes them over after a minute.
 #[tokio::test]
 async fn what_a_node_that_died_was_sending_is_sent_again() {
     for kind in kinds() {
         let mut world = World::new(kind, 3, |_, _| answered(200)).await;
         let (webhook, _) = world.webhook(world.acme, "/").await;
         world.events(world.acme, 3).await;
-        // Leased, sent, and nobody there any more to store the answer.
+        // Leased and sent, but the response is never stored.
         world.worker.turn().await.unwrap();
         assert_eq!(world.deliveries(webhook.id, Some(DeliveryStatus::Delivering)).await.total, 3);
         let mut other = world.another(2);
@@ -118,7 +118,7 @@ async fn what_a_node_that_died_was_sending_is_sent_again() {
         world.pass(61 * SECOND_US);
         other.turn().await.unwrap();
         assert_eq!(other.busy(), 3, "the lease is over");
-        // The first one comes back: what it says of a lease that it lost counts for nothing.
+        // The first node returns: its results for expired leases are ignored.
         world.worker.finish_posts().await;
         world.worker.turn().await.unwrap();
         assert_eq!(world.deliveries(webhook.id, Some(DeliveryStatus::Delivering)).await.total, 3);
@@ -128,7 +128,7 @@ async fn what_a_node_that_died_was_sending_is_sent_again() {
         assert_eq!((delivered.total, delivered.items[0].attempts.len()), (3, 1));
         assert!(world.sent.by_event().values().all(|count| *count == 2), "at least once, with the same id");
 
-        // A restart of the same node does not wait for that.
+        // A restart of the same node does not wait for the lease.
         world.events(world.acme, 2).await;
         world.worker.turn().await.unwrap();
         world.store.free_webhook_leases(NodeId(Uuid::from_u128(1)), world.now()).await.unwrap();
@@ -156,7 +156,7 @@ async fn switched_off_it_gets_nothing_and_deleted_it_is_forgotten() {
         assert_eq!(world.sent.len(), 2);
         assert_eq!(world.deliveries(webhook.id, None).await.total, 2);
 
-        // Deleted in the middle of an attempt.
+        // Deleted during an attempt.
         world.events(world.acme, 1).await;
         world.worker.turn().await.unwrap();
         world.service.delete(Scope::Everything, webhook.id, world.now()).await.unwrap();
@@ -167,7 +167,7 @@ async fn switched_off_it_gets_nothing_and_deleted_it_is_forgotten() {
     }
 }
 
-/// A delivery that was begun when its webhook is switched off is stored as it ends.
+/// A delivery in progress when its webhook is switched off is stored with its result.
 #[tokio::test]
 async fn what_is_on_its_way_when_it_is_switched_off_ends_as_it_ends() {
     for kind in kinds() {
@@ -204,7 +204,7 @@ async fn an_endpoint_may_ask_for_time() {
     }
 }
 
-/// Sent again and again, an endless list of attempts is none.
+/// A delivery that is sent repeatedly does not keep an endless list of attempts.
 #[tokio::test]
 async fn the_newest_attempts_are_kept() {
     for kind in kinds() {

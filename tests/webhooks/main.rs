@@ -1,4 +1,4 @@
-//! Webhooks: the whole worker over a real store, with time that is told and endpoints that do as they are told; and
+//! Webhooks: the complete worker over a real store, with a controlled clock and scripted endpoints; and
 //! over real sockets, with an engine that is killed.
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! W4: a tenant whose endpoint hangs, with a long queue, and the one beside it.
+//! W4: a tenant whose endpoint hangs, with a long queue, beside another tenant.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -25,8 +25,8 @@ use crate::receiver::{Receiver, Reply};
 use crate::records::TempDir;
 use crate::world::{World, answered, eventually, header};
 
-/// The machine alone, with 10⁵ deliveries behind each endpoint that hangs, and one that answers in 20 ms and is sent
-/// 100 events a second: two minutes in steps of 10 ms.
+/// The state machine alone, with 10⁵ deliveries queued for each hanging endpoint, and one that responds in 20 ms and
+/// gets 100 events a second: two minutes in steps of 10 ms.
 #[test]
 fn the_machine_gives_a_healthy_endpoint_its_place() {
     const STEP_MS: u64 = 10;
@@ -74,7 +74,7 @@ fn the_machine_gives_a_healthy_endpoint_its_place() {
     }
 }
 
-/// An endpoint that never answers, and one that does; it notes when, and how many attempts the first has.
+/// An endpoint that never responds, and one that does; records its times, and the number of attempts of the first.
 #[derive(Default)]
 struct HalfHung {
     hung: AtomicUsize,
@@ -94,7 +94,7 @@ impl Carrier for HalfHung {
     }
 }
 
-/// The whole worker over a real store: 10⁴ deliveries wait behind the endpoint that hangs.
+/// The complete worker over a real store: 10⁴ deliveries wait for the hanging endpoint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_behind_a_hung_endpoint_delay_nobody_else() {
     for kind in kinds() {
@@ -123,7 +123,8 @@ async fn ten_thousand_behind_a_hung_endpoint_delay_nobody_else() {
         latencies.sort_unstable();
         let (p50, p99) = (latencies[50], latencies[98]);
         eprintln!("W4, {kind:?}: 10,000 wait for a hung endpoint; the other one's p50 {p50:?}, p99 {p99:?}");
-        // Two seconds on any machine that is not starved; none waits for what hangs, which never ends.
+        // Two seconds on any machine with free resources; a delivery that waited for the hanging endpoint would never
+        // end.
         assert!(p99 < Duration::from_secs(20), "{p99:?}");
         assert_eq!(carrier.hung.load(Ordering::SeqCst), PER_WEBHOOK_MAX, "16 at once and no more");
         stop.send_replace(true);
@@ -156,7 +157,7 @@ async fn a_hung_socket_delays_nobody_else() {
             };
             world.service.create(new, world.now()).await.unwrap();
         }
-        // What this machine takes for as many where nothing hangs.
+        // The time that this machine needs for the same number without a hanging endpoint.
         let stop = watch::Sender::new(false);
         let running = run_worker(real_worker(&world, Arc::new(client.clone())), stop.subscribe());
         let began = Instant::now();

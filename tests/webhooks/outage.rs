@@ -1,4 +1,4 @@
-//! W1 and W2: endpoints that are down for hours and for days, under a clock that is told.
+//! W1 and W2: endpoints that are down for hours and for days, under a controlled clock.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::database::kinds;
 use crate::records::at;
 use crate::world::{HOUR_US, SECOND_US, World, active, answered};
 
-/// W1: nothing is lost of an outage of 14 hours, and every attempt is listed.
+/// W1: no delivery is lost in an outage of 14 hours, and every attempt is listed.
 #[tokio::test]
 async fn an_endpoint_that_is_down_for_fourteen_hours_gets_everything() {
     for kind in kinds() {
@@ -34,7 +34,8 @@ async fn an_endpoint_that_is_down_for_fourteen_hours_gets_everything() {
             for (index, pair) in attempts.windows(2).enumerate() {
                 let pause = pair[1].at.since(pair[0].at);
                 let nominal = PAUSES_S[index + 1] * SECOND_US;
-                // The endpoint answers at once; the worker is up to a second late only for real.
+                // The endpoint responds immediately; the worker's delay of up to a second does not occur with this
+                // clock.
                 assert!((nominal * 9 / 10..=nominal * 11 / 10).contains(&pause), "{pause} for {nominal}");
             }
             let (last, failed) = attempts.split_last().unwrap();
@@ -46,7 +47,7 @@ async fn an_endpoint_that_is_down_for_fourteen_hours_gets_everything() {
         }
         let read = world.read(webhook.id).await;
         assert!(read.active && read.failing_since.is_none());
-        // The same id, whatever the attempt.
+        // The same id in every attempt.
         let counts = world.sent.by_event();
         assert_eq!(counts.len(), 40);
         for delivery in &deliveries.items {
@@ -55,7 +56,7 @@ async fn an_endpoint_that_is_down_for_fourteen_hours_gets_everything() {
     }
 }
 
-/// W1: the schedule of what never arrives is 14.5 to 15.5 hours, and then it is over.
+/// W1: the schedule of a delivery that never succeeds takes 14.5 to 15.5 hours, then the delivery fails.
 #[tokio::test]
 async fn what_never_arrives_fails_after_fifteen_hours() {
     for kind in kinds() {
@@ -81,7 +82,7 @@ async fn what_never_arrives_fails_after_fifteen_hours() {
     }
 }
 
-/// W2: down for 73 hours with something to send all the time.
+/// W2: down for 73 hours with events all the time.
 #[tokio::test]
 async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
     for kind in kinds() {
@@ -89,7 +90,7 @@ async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
         let mut world = World::new(kind, 7, move |_, now| answered(if now < back { 502 } else { 200 })).await;
         let (webhook, _) = world.webhook(world.acme, "/gone").await;
         let (healthy, _) = world.webhook(world.bolt, "/well").await;
-        // Something every three hours for 80 hours.
+        // An event every three hours for 80 hours.
         let mut off_at = None;
         for step in 0..27 {
             world.events(world.acme, 1).await;
@@ -106,7 +107,7 @@ async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
         assert_eq!(world.sent.len(), sent, "something was sent afterwards");
         assert_eq!(world.read(webhook.id).await.updated_at, off_at, "it was switched off twice");
         assert!(world.read(healthy.id).await.active);
-        // What waited is cancelled, and what happened since was never queued.
+        // Waiting deliveries are cancelled, and later events were never queued.
         let all = world.deliveries(webhook.id, None).await;
         let cancelled = world.deliveries(webhook.id, Some(DeliveryStatus::Cancelled)).await;
         assert!(cancelled.total >= 4 && all.total < 27, "{} of {}", cancelled.total, all.total);
@@ -114,7 +115,7 @@ async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
             assert_eq!(world.deliveries(webhook.id, Some(status)).await.total, 0);
         }
 
-        // Off, it takes no test and sends nothing again.
+        // A disabled webhook accepts no test and no redelivery.
         let old = cancelled.items[0].id;
         let now = world.now();
         let scope = Scope::Organisation(world.acme);
@@ -135,7 +136,7 @@ async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
     }
 }
 
-/// One success in between, and the three days begin anew.
+/// One success in between, and the three days start again.
 #[tokio::test]
 async fn a_success_forgets_the_failures() {
     for kind in kinds() {
@@ -153,12 +154,12 @@ async fn a_success_forgets_the_failures() {
     }
 }
 
-/// D12: a clock that is set back by a day holds no delivery up for longer than its own pause, and one that is set
-/// forward by a day sends what waits once and not all attempts at once.
+/// D12: a clock that is set back by a day delays no delivery for longer than its own pause, and one that is set
+/// forward by a day sends each waiting delivery once and not all its attempts.
 #[tokio::test]
 async fn a_clock_that_is_set_neither_stalls_nor_bursts() {
     for kind in kinds() {
-        // Some failures each, then the endpoint is well.
+        // Some failures each, then the endpoint works.
         let mut world = World::new(kind, 8, |_, now| answered(if now < at(1_000) { 503 } else { 204 })).await;
         let (webhook, _) = world.webhook(world.acme, "/hook").await;
         world.events(world.acme, 20).await;
@@ -166,7 +167,7 @@ async fn a_clock_that_is_set_neither_stalls_nor_bursts() {
         let waiting = world.deliveries(webhook.id, Some(DeliveryStatus::Retrying)).await;
         assert_eq!(waiting.total, 20);
 
-        // A day back: the next attempts are due within an hour, as an endpoint may ask for at most.
+        // A day back: the next attempts are due within an hour, the longest pause that an endpoint may request.
         let back = at(700).plus_micros(-24 * HOUR_US);
         world.clock.store(back.as_micros(), Ordering::SeqCst);
         world.worker.turn().await.unwrap();

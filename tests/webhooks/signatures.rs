@@ -1,4 +1,4 @@
-//! W5: every signature is accepted by verifiers that we did not write: Python's `hmac`, and the crate of Standard
+//! W5: every signature is accepted by third-party verifiers: Python's `hmac`, and the crate of Standard
 //! Webhooks.
 
 use std::io::Write;
@@ -41,7 +41,7 @@ for case in json.load(sys.stdin):
     print("ok" if ok else "WRONG")
 "#;
 
-/// A body and everything that came with it.
+/// A body and its headers.
 struct Signed {
     secret: Secret,
     id: String,
@@ -74,13 +74,13 @@ fn independent_verifiers_accept_every_body() {
     verify(&signed);
 }
 
-/// What is really sent: before a rotation, after it, and a day later.
+/// The requests as sent: before a rotation, after it, and a day later.
 #[tokio::test]
 async fn both_secrets_verify_for_a_day_after_a_rotation() {
     for kind in kinds() {
         let mut world = World::new(kind, 1, |_, _| answered(200)).await;
         let (webhook, first) = world.webhook(world.acme, "/").await;
-        // The verifier looks at its own clock.
+        // The verifier uses its own clock.
         world.set(Timestamp::from_micros(now_s() * 1_000_000));
         world.events(world.acme, 1).await;
         world.settle().await;
@@ -96,7 +96,7 @@ async fn both_secrets_verify_for_a_day_after_a_rotation() {
         let signed = |index: usize, secret: &Secret, newest: &Secret| {
             let request = &sent[index].1;
             let body = request.body.to_vec();
-            // There is one of it: the newest secret's.
+            // There is one signature: the newest secret's.
             assert_eq!(header(request, "x-service-signature"), service_signature(newest, &body));
             Signed {
                 secret: secret.clone(),
@@ -127,7 +127,7 @@ fn verify(signed: &[Signed]) {
         headers.insert("webhook-signature", case.standard.parse().unwrap());
         let verifier = Webhook::new(&case.secret.0).unwrap();
         verifier.verify(&case.body, &headers).unwrap();
-        // It can refuse, too.
+        // The verifier can also refuse.
         let other = [case.body.as_slice(), b" "].concat();
         assert!(verifier.verify(&other, &headers).is_err());
     }
@@ -147,7 +147,7 @@ fn verify(signed: &[Signed]) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
 
-/// What the verifier prints; `None`, loudly, on a machine without Python.
+/// The output of the verifier; `None`, with a notice, on a machine without Python.
 fn python(cases: &str) -> Option<String> {
     let child =
         Command::new("python3").args(["-c", VERIFIER]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

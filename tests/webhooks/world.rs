@@ -1,4 +1,4 @@
-//! A worker over a real store: its clock stands until it is told, and its endpoints answer at once as they are told.
+//! A worker over a real store: its clock is controlled by the test, and its endpoints respond immediately as scripted.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,10 +34,10 @@ use crate::records::{TempDir, at};
 pub const SECOND_US: i64 = 1_000_000;
 pub const HOUR_US: i64 = 3600 * SECOND_US;
 
-/// What an endpoint says at an instant.
+/// The response of an endpoint at an instant.
 pub type Script = Arc<dyn Fn(&Outgoing, Timestamp) -> Carried + Send + Sync>;
 
-/// Two organisations, a worker, and everything that was sent.
+/// Two organisations, a worker, and all sent requests.
 pub struct World {
     pub store: Store,
     pub service: Arc<WebhookService>,
@@ -51,7 +51,7 @@ pub struct World {
     _dir: TempDir,
 }
 
-/// Everything that was sent, in order.
+/// All sent requests, in order.
 #[derive(Default)]
 pub struct Sent(Mutex<Vec<(Timestamp, Outgoing)>>);
 
@@ -64,7 +64,7 @@ impl Sent {
         self.0.lock().clone()
     }
 
-    /// How often each event was sent.
+    /// The number of requests for each event.
     pub fn by_event(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for (_, request) in self.0.lock().iter() {
@@ -82,12 +82,12 @@ pub fn header<'a>(request: &'a Outgoing, name: &str) -> &'a str {
     value
 }
 
-/// An answer with a status alone.
+/// A response with only a status.
 pub fn answered(status: u16) -> Carried {
     Carried { status: Some(status), ..Carried::default() }
 }
 
-/// Answers at once.
+/// Responds immediately.
 struct Told {
     script: Script,
     clock: Arc<AtomicI64>,
@@ -104,7 +104,7 @@ impl Carrier for Told {
 }
 
 impl World {
-    /// A world on a database of that kind, whose endpoints answer as `script` says.
+    /// A world on a database of that kind, whose endpoints respond as `script` defines.
     pub async fn new(
         kind: Kind,
         seed: u64,
@@ -140,7 +140,7 @@ impl World {
         self.clock.fetch_add(micros, Ordering::SeqCst);
     }
 
-    /// A webhook of `organisation` for everything.
+    /// A webhook of `organisation` for all events.
     pub async fn webhook(&self, organisation: OrganisationId, path: &str) -> (WebhookRecord, Secret) {
         let new = NewWebhook {
             organisation_id: organisation,
@@ -152,7 +152,7 @@ impl World {
         self.service.create(new, self.now()).await.unwrap()
     }
 
-    /// Stores `count` events of `organisation` now, and says their ids.
+    /// Stores `count` events of `organisation` now, and returns their ids.
     pub async fn events(&self, organisation: OrganisationId, count: usize) -> Vec<String> {
         let events: Vec<Event> = (0..count)
             .map(|number| {
@@ -164,7 +164,7 @@ impl World {
         events.iter().map(|event| event.id.to_string()).collect()
     }
 
-    /// Works until nothing is left to do at this instant; says when there is again.
+    /// Works until nothing is due at this instant; returns when the next work is due.
     pub async fn settle(&mut self) -> Option<Timestamp> {
         loop {
             let turn = self.worker.turn().await.unwrap();
@@ -188,7 +188,7 @@ impl World {
         self.settle().await;
     }
 
-    /// Works until nothing waits any more, however long that takes.
+    /// Works until nothing is waiting, however long that takes.
     pub async fn work_off(&mut self) {
         while let Some(next) = self.settle().await {
             self.set(next);
@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-/// What switches a webhook on or off.
+/// The change that switches a webhook on or off.
 pub fn active(active: bool) -> WebhookChange {
     WebhookChange { active: Some(active), ..WebhookChange::default() }
 }
@@ -251,7 +251,7 @@ fn worker(
     )
 }
 
-/// Waits until `holds`, for as long as a slow machine may need.
+/// Waits until `holds` is true, for as long as a slow machine may need.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let deadline = std::time::Instant::now() + Duration::from_secs(90);
     while !holds().await {

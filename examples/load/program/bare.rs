@@ -1,7 +1,7 @@
-//! The mode `bare`: the least that a relay in user space can do, as the measure of others: `epoll`, `recvmmsg`, `send`.
+//! The mode `bare`: the smallest possible relay in user space (`epoll`, `recvmmsg`, `send`), as a baseline.
 //!
-//! Ports come in pairs. What arrives at one of a pair is sent from the other to where that one's first datagram came
-//! from. There is no session, no statistics, no clock.
+//! Ports come in pairs. A datagram that arrives at one port is sent from the other one, to the source of the first
+//! datagram that the other one received. There is no session, no statistics, no clock.
 
 use std::io::{ErrorKind, Write};
 use std::net::UdpSocket;
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &BareOptions) -> Result<(), LoadError> {
     for port in options.listen.port()..end {
         sockets.bind(*options.listen.ip(), port)?;
     }
-    // The other sockets of the pairs, by index, apart from the sockets that are read.
+    // Second handles of the sockets, by index, separate from those that are read.
     let senders = senders(&sockets, usize::from(end - options.listen.port()))?;
     let mut connected = vec![false; senders.len()];
     // A closed stdout is no failure of the run.
@@ -44,13 +44,13 @@ pub(crate) fn run(options: &BareOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// A second handle of each socket, so that one is read while another sends.
+/// A second handle of each socket for sending, because the first ones are borrowed while they are read.
 fn senders(sockets: &Sockets, count: usize) -> Result<Vec<UdpSocket>, LoadError> {
     let sender = |index| Some(sockets.socket(index)?.try_clone());
     (0..count).filter_map(sender).map(|sender| Ok(sender?)).collect()
 }
 
-/// A datagram that cannot be sent is lost, as in any relay; the error of an earlier one is taken by a second try.
+/// A datagram that cannot be sent is lost, as in any relay. The ICMP error of an earlier one causes a second try.
 fn forward(sender: &UdpSocket, bytes: &[u8]) {
     if let Err(error) = sender.send(bytes)
         && error.kind() == ErrorKind::ConnectionRefused

@@ -1,6 +1,6 @@
-//! Bencoding, in which rtpengine is controlled: texts and dictionaries of texts, and no more than that.
+//! Bencoding, the encoding of rtpengine's control protocol: only strings and dictionaries of strings.
 
-/// Appends a dictionary of texts; keys must be in order.
+/// Appends a dictionary of strings; keys must be in order.
 pub(crate) fn write_dictionary(to: &mut Vec<u8>, entries: &[(&str, &str)]) {
     to.push(b'd');
     for (key, value) in entries {
@@ -13,7 +13,7 @@ pub(crate) fn write_dictionary(to: &mut Vec<u8>, entries: &[(&str, &str)]) {
     to.push(b'e');
 }
 
-/// Returns the text of a key of the outermost dictionary.
+/// Returns the string of a key in the outermost dictionary.
 pub(crate) fn text_of<'a>(bytes: &'a [u8], wanted: &str) -> Option<&'a str> {
     let mut rest = bytes.strip_prefix(b"d")?;
     while !rest.starts_with(b"e") {
@@ -26,14 +26,14 @@ pub(crate) fn text_of<'a>(bytes: &'a [u8], wanted: &str) -> Option<&'a str> {
     None
 }
 
-/// A text and what is behind it.
+/// A string and the bytes after it.
 fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = bytes.iter().take(LENGTH_DIGITS_MAX + 1).position(|byte| *byte == b':')?;
     let length = std::str::from_utf8(bytes.get(..colon)?).ok()?.parse().ok()?;
     bytes.get(colon + 1..)?.split_at_checked(length)
 }
 
-/// What is behind a value of any kind.
+/// The bytes after a value of any kind.
 fn skip(bytes: &[u8], depth: u32) -> Option<&[u8]> {
     match bytes.first()? {
         b'i' => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::program::error::LoadError;
 use crate::program::provision::KEY;
 
-/// What is compared of a record.
+/// The compared fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
     /// The number that called.
@@ -21,7 +21,7 @@ pub(crate) struct Read {
 /// Reads every record, oldest first.
 ///
 /// # Errors
-/// There is no answer, or it is no call log.
+/// There is no response, or it is not a call log.
 pub(crate) fn read_call_log(http: SocketAddrV4) -> Result<Vec<Read>, LoadError> {
     let mut records = Vec::new();
     loop {
@@ -39,7 +39,7 @@ pub(crate) fn read_call_log(http: SocketAddrV4) -> Result<Vec<Read>, LoadError> 
     }
 }
 
-/// The body of an answer with status 200. HTTP/1.0 has neither chunks nor a kept connection.
+/// The body of a response with status 200. HTTP/1.0 has neither chunks nor persistent connections.
 fn get(http: SocketAddrV4, path: &str) -> Result<String, LoadError> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::V4(http), HTTP_MAX)?;
     stream.set_read_timeout(Some(HTTP_MAX))?;
@@ -61,6 +61,6 @@ fn no_log(why: &str) -> LoadError {
     LoadError::SetUp(format!("the call log cannot be read: {why}"))
 }
 
-/// Records of one answer; the API has no larger pages.
+/// Records per response; the API has no larger pages.
 const PAGE: usize = 500;
 const HTTP_MAX: Duration = Duration::from_secs(30);

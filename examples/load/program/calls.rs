@@ -24,7 +24,7 @@ pub(crate) fn run(options: &CallsOptions) -> Result<Report, LoadError> {
     let began = board.clock.now();
     let mut pace = Pace::new(began, options.rate, nanos(options.seconds));
     let hold = nanos(options.hold);
-    // A call takes its ring and its hold, and then what its last transaction may take.
+    // A call takes its ring, its hold, and the longest time of its last transaction.
     let deadline = pace.end() + nanos(options.ring) + hold + SET_UP_MAX;
     let mut sample = began;
     loop {
@@ -82,7 +82,7 @@ impl CallsOptions {
     }
 }
 
-/// The most memory at once, with the number of calls that were up, and the memory in the course of the run.
+/// The largest memory, the number of calls that were up then, and the memory over the run.
 #[derive(Clone, Debug, Default)]
 struct Peak {
     rss_kib: f64,
@@ -92,7 +92,7 @@ struct Peak {
 }
 
 impl Peak {
-    /// Looks at the memory when `share` of the time has passed.
+    /// Reads the memory when `share` of the time has passed.
     fn look(&mut self, watch: &Watch, board: &Switchboard, share: f64) {
         let up = board.carrier.up();
         if up > self.up {
@@ -115,16 +115,16 @@ impl Peak {
     }
 }
 
-/// Addresses of the carrier that a rate of calls needs.
+/// The number of carrier addresses that a rate of calls needs.
 pub(crate) fn carriers(rate: f64) -> usize {
-    // Between one and the addresses of a network; a rate is checked when it is read.
+    // Between one and the addresses of a network; the rate is validated when it is parsed.
     (rate / CALLS_PER_CARRIER).ceil().clamp(1.0, 250.0) as usize
 }
 
 const PACKET_EVERY: Nanos = 20 * MILLISECOND;
 const SILENCE_BEFORE_BYE: Nanos = 200 * MILLISECOND;
 const SAMPLE_EVERY: Nanos = SECOND / 2;
-/// What the process may still do for the last calls, such as writing their records.
+/// Time for the work after the last calls, such as writing their records.
 const SETTLE: Nanos = SECOND / 2;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The carrier: places calls over the trunk, holds them and ends them; a machine without I/O.
 //!
-//! RFC 3261 §17.1 as far as it is needed: requests are sent again from T1 on, a final answer is acknowledged, and a
-//! transaction without an answer ends after 64 × T1. Calls are told apart by the number in their `Call-ID`.
+//! RFC 3261 §17.1 as far as it is needed: requests are retransmitted from T1 on, a final response is acknowledged, and
+//! a transaction without a response times out after 64 × T1. Calls are identified by the number in their `Call-ID`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -20,7 +20,7 @@ pub(crate) struct CarrierPlan {
     pub(crate) engine: SocketAddrV4,
     /// The domain in Request-URIs.
     pub(crate) domain: String,
-    /// What stands before the extension in a called number.
+    /// The prefix before the extension in a called number.
     pub(crate) number_prefix: String,
     /// The first extension that is called.
     pub(crate) first_extension: u32,
@@ -32,9 +32,9 @@ pub(crate) struct CarrierPlan {
     pub(crate) media: Vec<SocketAddrV4>,
     /// How long a call is up; `None`: until [`Carrier::hang_up_all`].
     pub(crate) hold: Option<Nanos>,
-    /// Whether each call has a caller's number of its own, and those of answered calls are kept.
+    /// Whether each call has its own caller number, and the numbers of answered calls are kept.
     pub(crate) numbers_callers: bool,
-    /// Tells the messages of this run from those of another.
+    /// Distinguishes the messages of this run from those of another.
     pub(crate) run: u32,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Carrier {
     ended: Latency,
 }
 
-/// What became of a call, for those who send its audio.
+/// A change of a call, for the senders of its audio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallNews {
     /// The call is up; the audio goes to this address.
@@ -76,7 +76,7 @@ struct Counts {
 struct Call {
     state: State,
     interval: Nanos,
-    /// `To` with the tag of the called side.
+    /// `To` with the tag of the callee.
     to: String,
     target: String,
     /// `Route` lines of requests in the dialog.
@@ -90,7 +90,7 @@ enum State {
     Ending { began: Nanos },
 }
 
-/// Ordered for the heap alone.
+/// Ordered only for the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     GiveUp,
@@ -130,7 +130,7 @@ impl Carrier {
         self.timers.push(Reverse((now + GIVE_UP, number, Timer::GiveUp)));
     }
 
-    /// Reads a message that came for the carrier.
+    /// Handles a message that arrived at the carrier.
     pub(crate) fn handle(&mut self, now: Nanos, socket: usize, message: &Message<'_>, outbox: &mut Outbox) {
         match message.start {
             Start::Response(status) => self.answer(now, status, message, outbox),
@@ -149,7 +149,7 @@ impl Carrier {
         }
     }
 
-    /// Returns when something is due next.
+    /// Returns the time of the next timer.
     pub(crate) fn next_timeout(&self) -> Option<Nanos> {
         self.timers.peek().map(|Reverse((due, ..))| *due)
     }
@@ -187,12 +187,12 @@ impl Carrier {
         self.counts.done
     }
 
-    /// Returns the calls that were ever answered, if each has a number of its own.
+    /// Returns the calls that were answered, also those that have ended, if each has its own number.
     pub(crate) fn answered_numbers(&self) -> &[u32] {
         &self.answered_numbers
     }
 
-    /// Takes what became of calls since the last time.
+    /// Takes the changes of calls since the last time.
     pub(crate) fn take_news(&mut self) -> impl Iterator<Item = CallNews> + use<> {
         std::mem::take(&mut self.news).into_iter()
     }
@@ -211,7 +211,7 @@ impl Carrier {
         self.ended.report(report, "BYE → 200");
     }
 
-    /// Writes what became of calls into a report, where failures are expected.
+    /// Writes the outcome of the calls into a report, where failures are expected.
     pub(crate) fn report_calls(&self, report: &mut Report) {
         let counts = &self.counts;
         report.count("calls attempted", counts.attempted);
@@ -256,7 +256,7 @@ impl Carrier {
                 self.plan.acknowledge_failure(number, message.to, outbox);
                 self.fail(number, format!("INVITE {status}"));
             }
-            // The ACK was lost, or came too late.
+            // The ACK was lost, or arrived too late.
             (State::Up | State::Ending { .. }, "INVITE", 200..=299) => {
                 self.counts.answers_again += 1;
                 self.plan.acknowledge(number, call, outbox);
@@ -267,12 +267,12 @@ impl Carrier {
                 self.over(number);
             }
             (State::Ending { .. }, "BYE", 300..) => self.fail(number, format!("BYE {status}")),
-            // A provisional answer that was overtaken.
+            // A provisional response that arrived after a later one.
             _ => {}
         }
     }
 
-    /// The carrier answers whatever the engine asks; a BYE of the engine's own is a failure of the call.
+    /// The carrier answers every request of the engine; a BYE from the engine is a failure of the call.
     fn request(&mut self, method: &str, socket: usize, message: &Message<'_>, outbox: &mut Outbox) {
         if method == "ACK" {
             return;
@@ -287,7 +287,7 @@ impl Carrier {
         if let (Some(number), true, "BYE") = (number, is_live, method) {
             let was_ending =
                 matches!(self.calls.get(&number), Some(Call { state: State::Ending { .. }, .. }));
-            // BYEs that crossed: both sides ended the call.
+            // The BYEs crossed: both sides ended the call.
             if !was_ending {
                 self.fail(number, "ended by the engine".to_owned());
             }
@@ -312,7 +312,7 @@ impl Carrier {
             (Timer::GiveUp, State::Ending { began }) if now - began >= GIVE_UP => {
                 return self.fail(number, "BYE without an answer".to_owned());
             }
-            // The state in which the timer was set is over.
+            // The call has left the state in which the timer was set.
             _ => return,
         }
         self.counts.retransmissions += 1;
@@ -439,7 +439,7 @@ pub(crate) fn caller_number(number: u32) -> String {
     format!("+4479{number:08}")
 }
 
-/// Returns the entry of a list that is used for a number, all in turn.
+/// Returns the list entry for a number, round robin.
 pub(crate) fn round_robin<T>(list: &[T], number: u32) -> Option<&T> {
     let place = usize::try_from(number).unwrap_or_default().checked_rem(list.len())?;
     list.get(place)
@@ -503,7 +503,7 @@ mod tests {
             "Route: <sip:10.0.0.3;lr>\r\nRoute: <sip:10.0.0.2;lr>\r\nRoute: <sip:10.0.0.1;lr>\r\n"
         ));
         assert_eq!((carrier.up(), carrier.live()), (1, 1));
-        // An answer that came again is acknowledged again, and is no second call.
+        // A retransmitted 200 is acknowledged again and is no second call.
         assert_eq!(feed(&mut carrier, &mut outbox, 30 * MILLISECOND, &answer(1, "200 OK", "INVITE")), ack);
         assert_eq!(carrier.up(), 1);
         carrier.handle_timeouts(SECOND + 19 * MILLISECOND, &mut outbox);
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(via(&ack[0]), via(&invite));
         assert!(ack[0].starts_with("ACK sip:+44207100000@load.test SIP/2.0\r\n"));
         assert_eq!((carrier.failures(), carrier.live()), (1, 0));
-        // What comes for it later is counted as of no call.
+        // Later responses are counted as belonging to no call.
         feed(&mut carrier, &mut outbox, 2, &answer(0, "503 Service Unavailable", "INVITE"));
         let mut report = Report::new("calls");
         carrier.report(&mut report);

@@ -10,7 +10,7 @@ pub(crate) const SECOND: Nanos = 1_000_000_000;
 /// One millisecond.
 pub(crate) const MILLISECOND: Nanos = 1_000_000;
 
-/// The clock of a run. Only the modes read it; the machines are given `now`.
+/// The clock of a run. Only the modes read it; the machines receive `now`.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     began: Instant,

@@ -1,7 +1,7 @@
 //! The mode `crash`: kills an engine in the middle of calls, starts it again, and looks for the record of each call.
 //!
-//! A caller that has its 200 has a record afterwards, and one alone, whatever the kill interrupted (the engine's journal).
-//! Each call has a caller's number of its own, by which its record is found over the API.
+//! A caller that has its 200 has exactly one record afterwards, whatever the kill interrupted (the engine's journal).
+//! Each call has its own caller number, by which its record is found over the API.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -60,14 +60,14 @@ pub(crate) fn run(options: &CrashOptions) -> Result<Report, LoadError> {
     Ok(report)
 }
 
-/// What was when the engine was killed, and how long it was away.
+/// The calls at the time of the kill, and how long the engine was down.
 struct Killed {
     up: u64,
     answered: u64,
     away: Nanos,
 }
 
-/// Places calls by the clock, before the kill, while the engine is away, and afterwards, until all of them are over.
+/// Places calls by the clock, before the kill, while the engine is down, and afterwards, until all of them are over.
 fn place_calls(
     options: &CrashOptions,
     board: &mut Switchboard,
@@ -78,7 +78,7 @@ fn place_calls(
     let due = began + nanos(options.kill_after);
     let deadline = pace.end() + nanos(options.hold) + SET_UP_MAX;
     let mut killed: Option<Killed> = None;
-    // Since when the engine is away.
+    // The time of the kill, while the engine is down.
     let mut away: Option<Nanos> = None;
     loop {
         let now = board.clock.now();
@@ -93,7 +93,7 @@ fn place_calls(
             }
             (Some(killed), Some(since)) if engine.is_ready()? => {
                 (killed.away, away) = (now - since, None);
-                // A binding that was not stored before the kill is made again.
+                // A binding that was not stored before the kill is registered again.
                 (0..u64::from(options.phones)).for_each(|phone| board.register(phone));
             }
             (_, Some(since)) if now - since > START_MAX => {
@@ -110,7 +110,7 @@ fn place_calls(
     killed.ok_or_else(|| LoadError::Usage("--kill-after must be less than --seconds".to_owned()))
 }
 
-/// The records of calls beside the calls that were answered.
+/// The records compared with the calls that were answered.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     records: u64,
@@ -157,7 +157,7 @@ impl Engine {
         if let Some(stdout) = process.stdout.take() {
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                    // The receiver is gone once the engine is not watched any more.
+                    // The receiver is dropped when the engine is no longer watched.
                     let _ = send.send(line);
                 }
             });
@@ -184,7 +184,7 @@ impl Engine {
         Ok(self.lines.try_iter().any(|line| line == "ready"))
     }
 
-    /// SIGKILL: nothing of the process runs any more.
+    /// SIGKILL: the process has no chance to clean up.
     fn kill_and_restart(&mut self, options: &CrashOptions) -> Result<(), LoadError> {
         self.process.kill()?;
         self.process.wait()?;
@@ -195,7 +195,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -221,7 +221,7 @@ fn program_failed(program: &Path, why: &str) -> LoadError {
 
 impl CrashOptions {
     fn site(&self) -> ProvisionOptions {
-        // Ports of ended calls rest for some seconds.
+        // Ports of ended calls stay reserved for some seconds.
         let seconds = self.hold.as_secs_f64() + 10.0;
         let calls = (self.rate * seconds).clamp(100.0, f64::from(CALLS_MAX));
         ProvisionOptions {
@@ -253,7 +253,7 @@ impl CrashOptions {
     }
 }
 
-/// What a start may take, the replay of the journal included.
+/// The longest start, including the replay of the journal.
 const START_MAX: Nanos = 60 * SECOND;
 /// How long the records of the last calls may take.
 const RECORDS_MAX: Nanos = 60 * SECOND;

@@ -1,24 +1,24 @@
-//! Answers to the challenges of a registrar (RFC 3261 §22, RFC 7616).
+//! Responses to the challenges of a registrar (RFC 3261 §22, RFC 7616).
 
 use sidetone_sip::auth::{Algorithm, Credential, Qop, response};
 
 use crate::program::sip_text::line;
 
-/// A challenge that can be answered.
+/// A challenge that the program can answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// What the credentials are for.
+    /// The realm of the credentials.
     pub(crate) realm: String,
     nonce: String,
     opaque: Option<String>,
     algorithm: Algorithm,
     has_qop: bool,
-    /// The nonce before was too old, the credentials may have been right.
+    /// The nonce was too old; the credentials may have been right.
     pub(crate) is_stale: bool,
 }
 
 impl Challenge {
-    /// Reads the first challenge whose algorithm is known.
+    /// Reads the first challenge with a supported algorithm.
     pub(crate) fn read<'a>(mut values: impl Iterator<Item = &'a str>) -> Option<Self> {
         values.find_map(|value| {
             let text = value.strip_prefix("Digest ")?;
@@ -34,7 +34,7 @@ impl Challenge {
         })
     }
 
-    /// Appends an `Authorization` line; `count` is the number of times that the nonce was used, this one included.
+    /// Appends an `Authorization` line; `count` is the number of uses of the nonce, including this one.
     pub(crate) fn write_answer(
         &self,
         to: &mut Vec<u8>,

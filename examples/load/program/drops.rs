@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fs;
 
-/// Returns what the kernel has dropped until now at the UDP sockets that processes have open. A socket that was closed
-/// takes its count with it.
+/// Returns the number of datagrams that the kernel has dropped so far at the open UDP sockets of the processes. The
+/// count of a closed socket is lost.
 pub(crate) fn dropped_datagrams(pids: &[u32]) -> u64 {
     let inodes: HashSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
     let tables =

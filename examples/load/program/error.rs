@@ -11,11 +11,11 @@ pub(crate) enum LoadError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason given by the system.
         #[source]
         source: io::Error,
     },
-    /// The process that was named does not run.
+    /// The named process does not run.
     #[error("failed to find a process: {0}")]
     Process(String),
     /// The set-up before the measurement did not finish in time.

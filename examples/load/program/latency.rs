@@ -59,7 +59,7 @@ mod tests {
             let found = latency.ms_at(quantile);
             assert!((found - expected).abs() <= expected * 0.001, "{quantile}: {found}");
         }
-        // What exceeds the range counts as its end.
+        // A duration beyond the range counts as the largest one.
         latency.add(3_600 * SECOND);
         assert!((latency.ms_at(1.0) - 60_000.0).abs() < 60.0);
     }

@@ -1,5 +1,6 @@
-//! The load program. The protocol side ([`carrier`], [`phones`], [`registrations`], [`streams`]) is fed with `now` and writes
-//! into an [`outbox`]; the modes ([`calls`], [`crash`], [`register`], [`relay`], [`bare`]) own sockets and the clock.
+//! The load program. The protocol side ([`carrier`], [`phones`], [`registrations`], [`streams`]) receives `now` and
+//! writes into an [`outbox`]; the modes ([`calls`], [`crash`], [`register`], [`relay`], [`bare`]) own sockets and the
+//! clock.
 
 mod bare;
 mod bencode;

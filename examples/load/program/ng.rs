@@ -8,17 +8,17 @@ use crate::program::error::LoadError;
 use crate::program::sip_text::{audio, write_sdp};
 use crate::program::switchboard::{AudioPath, Switchboard};
 
-/// The control of an rtpengine.
+/// The control connection to an rtpengine.
 pub(crate) struct Control {
     socket: UdpSocket,
     calls: u32,
 }
 
 impl Control {
-    /// Connects to the control port and asks whether rtpengine is there.
+    /// Connects to the control port and checks that rtpengine responds.
     ///
     /// # Errors
-    /// It does not answer.
+    /// It does not respond.
     pub(crate) fn open(address: SocketAddrV4, calls: u32) -> Result<Control, LoadError> {
         let socket = UdpSocket::bind((*address.ip(), 0))?;
         socket.connect(address)?;
@@ -31,7 +31,7 @@ impl Control {
     /// Offers and answers every call, and returns the paths of both sides.
     ///
     /// # Errors
-    /// One of them is refused, or gets no answer.
+    /// One of them is refused, or gets no response.
     pub(crate) fn set_up(&self, board: &Switchboard) -> Result<Vec<AudioPath>, LoadError> {
         let mut paths = Vec::new();
         for number in 0..self.calls {
@@ -54,7 +54,7 @@ impl Control {
                 ],
                 "ok",
             )?;
-            // What the caller is shown in the answer is where it sends to; what the callee is shown comes first.
+            // The caller sends to the address in the answer's result, the callee to that in the offer's result.
             for (socket, shown) in [(caller, answered), (callee, offered)] {
                 let to = text_of(&shown, "sdp").and_then(audio);
                 let to =
@@ -68,7 +68,7 @@ impl Control {
     /// Deletes every call.
     ///
     /// # Errors
-    /// One of them is not there.
+    /// One of them does not exist.
     pub(crate) fn tear_down(&self) -> Result<(), LoadError> {
         for number in 0..self.calls {
             let call_id = call_id(number);
@@ -78,7 +78,7 @@ impl Control {
         Ok(())
     }
 
-    /// Sends a command until it is answered; an answer with another cookie belongs to an earlier command.
+    /// Repeats a command until its response arrives; a response with another cookie belongs to an earlier command.
     fn ask(&self, cookie: &str, entries: &[(&str, &str)], expected: &str) -> Result<Vec<u8>, LoadError> {
         let mut command = format!("{}{cookie} ", std::process::id()).into_bytes();
         let head = command.len();

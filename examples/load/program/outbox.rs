@@ -1,8 +1,8 @@
-//! Datagrams that are to be sent, in one reused buffer.
+//! Datagrams to send, in one reused buffer.
 
 use std::net::SocketAddrV4;
 
-/// Datagrams that are to be sent.
+/// Datagrams to send.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Outbox {
         })
     }
 
-    /// Forgets the datagrams and keeps the memory.
+    /// Removes the datagrams and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();

@@ -1,4 +1,4 @@
-//! Open-loop pacing: how many units are due by now, whatever became of those before.
+//! Open-loop pacing: how many units are due by now, whatever became of earlier ones.
 
 use crate::program::clock::{Nanos, SECOND};
 
@@ -40,7 +40,7 @@ impl Pace {
         is_left.then(|| self.start + whole(fraction(self.released) / self.rate * fraction(SECOND)))
     }
 
-    /// Returns when the whole of it has taken its time.
+    /// Returns the planned end of all units.
     pub(crate) fn end(&self) -> Nanos {
         self.start + whole(fraction(self.total) / self.rate * fraction(SECOND))
     }
@@ -80,7 +80,7 @@ mod tests {
                 released(SECOND),
                 released(SECOND + 9 * MILLISECOND),
                 released(SECOND + 10 * MILLISECOND),
-                // A stall of the generator is caught up at once.
+                // After a stall of the generator the missed units are released immediately.
                 released(SECOND + 55 * MILLISECOND),
                 released(10 * SECOND),
                 released(20 * SECOND),

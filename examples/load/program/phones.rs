@@ -1,7 +1,7 @@
 //! The called phones: ring, answer, acknowledge the end; a machine without I/O.
 //!
-//! A phone keeps of a call what it has to send again until the ACK comes (RFC 3261 §13.3.1.4), and nothing afterwards
-//! but whether it is up.
+//! A phone keeps the responses of a call that it may have to retransmit until the ACK arrives (RFC 3261 §13.3.1.4);
+//! afterwards it keeps only whether the call is up.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -54,14 +54,14 @@ struct Call {
 }
 
 enum State {
-    /// The 200 is ready and goes out when the ring is over.
+    /// The 200 is ready and is sent when the ringing ends.
     Ringing(Ready),
-    /// The 200 is sent again until the ACK comes.
+    /// The 200 is retransmitted until the ACK arrives.
     Answered(Ready, Nanos, Nanos),
     Up,
 }
 
-/// A 200 with its place.
+/// A 200 with its position.
 struct Ready {
     socket: usize,
     to: SocketAddrV4,
@@ -82,7 +82,7 @@ impl Phones {
         }
     }
 
-    /// Reads a request that came for a phone.
+    /// Handles a request that arrived for a phone.
     pub(crate) fn handle(
         &mut self,
         now: Nanos,
@@ -98,7 +98,7 @@ impl Phones {
             ("INVITE", None) => self.invited(now, socket, from, (key, message), outbox),
             ("INVITE", Some(number)) => self.invited_again(number, socket, from, message, outbox),
             ("ACK", Some(number)) => self.acknowledged(number),
-            // Of a refusal, or of a call that is over.
+            // The ACK of a refusal, or of a call that has ended.
             ("ACK", None) => {}
             ("BYE", Some(number)) => {
                 answer(outbox, socket, from, message, "200 OK");
@@ -106,7 +106,7 @@ impl Phones {
             }
             ("CANCEL", Some(number)) => {
                 answer(outbox, socket, from, message, "200 OK");
-                // RFC 3261 §9.2: the INVITE is answered as well; both have the same headers but for the method.
+                // RFC 3261 §9.2: the INVITE is answered as well; both have the same headers except for the method.
                 let invite = Message { method: "INVITE", ..*message };
                 answer(outbox, socket, from, &invite, "487 Request Terminated");
                 self.counts.cancelled += 1;
@@ -128,12 +128,12 @@ impl Phones {
         }
     }
 
-    /// Returns when something is due next.
+    /// Returns the time of the next timer.
     pub(crate) fn next_timeout(&self) -> Option<Nanos> {
         self.timers.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes what became of calls since the last time.
+    /// Takes the changes of calls since the last time.
     pub(crate) fn take_news(&mut self) -> impl Iterator<Item = CallNews> + use<> {
         std::mem::take(&mut self.news).into_iter()
     }
@@ -189,7 +189,7 @@ impl Phones {
         }
     }
 
-    /// The same INVITE again is answered again; one within the call confirms what holds.
+    /// Answers a retransmitted INVITE again; an INVITE within the dialog is answered with the current state.
     fn invited_again(
         &mut self,
         number: u32,
@@ -267,7 +267,7 @@ fn key(message: &Message<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The tag of a phone follows from the call, so that every answer to it has the same.
+/// The tag of a phone is derived from the call, so that every response to the call has the same one.
 fn tag(message: &Message<'_>) -> u32 {
     let [a, b, c, d, ..] = key(message).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])

@@ -1,4 +1,4 @@
-//! What a process used: processor time, by thread too, memory and context switches, from `/proc` (proc(5)).
+//! Resource usage of a process: processor time, also per thread, memory and context switches, from `/proc` (proc(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) struct Watch {
     ticks_per_second: f64,
 }
 
-/// What the processes have used until now.
+/// The total usage of the processes so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     cpu_ms: f64,
@@ -25,7 +25,7 @@ pub(crate) struct Usage {
     rss_kib: f64,
     voluntary: u64,
     involuntary: u64,
-    /// Datagrams that came when the buffer of a socket was full.
+    /// Datagrams that arrived when the buffer of a socket was full.
     dropped: u64,
 }
 
@@ -55,12 +55,12 @@ impl Watch {
         self.pids.is_empty()
     }
 
-    /// Reads the resident memory alone.
+    /// Reads only the resident memory.
     pub(crate) fn rss_kib(&self) -> f64 {
         self.pids.iter().map(|pid| rss_kib(*pid)).sum()
     }
 
-    /// Reads what the processes have used until now. One that has ended counts as nothing.
+    /// Reads the total usage of the processes so far. An ended process counts as zero.
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage { dropped: dropped_datagrams(&self.pids), ..Usage::default() };
         for pid in &self.pids {
@@ -89,8 +89,8 @@ impl Usage {
         self.rss_kib
     }
 
-    /// Writes what was used between two readings into a report: in all, of each `unit` of which there were `count`, and by
-    /// thread. `scale` is how many units of `shown` a millisecond has.
+    /// Writes the usage between two readings into a report: in total, for each of the `count` pieces of `unit`, and per
+    /// thread. `scale` is the number of `shown` in a millisecond.
     pub(crate) fn report_since(&self, before: &Usage, report: &mut Report, per: &Per<'_>) {
         let cpu_ms = self.cpu_ms - before.cpu_ms;
         report.number("CPU time", cpu_ms / 1_000.0, "s");
@@ -120,9 +120,9 @@ impl Usage {
 pub(crate) struct Per<'a> {
     /// The name of the unit.
     pub(crate) unit: &'a str,
-    /// How many there were.
+    /// The number of units.
     pub(crate) count: u64,
-    /// How many `shown` are a millisecond.
+    /// The number of `shown` in a millisecond.
     pub(crate) scale: f64,
     /// The unit of time.
     pub(crate) shown: &'a str,
@@ -155,7 +155,7 @@ fn stat_of(stat: &str) -> Option<(String, u64)> {
     Some((name.to_owned(), user + system))
 }
 
-/// The number behind a name in a `status` file.
+/// The number after a name in a `status` file.
 fn field(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

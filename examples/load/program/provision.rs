@@ -11,7 +11,7 @@ use crate::program::site::{CARRIER_NETWORK, DOMAIN, FIRST_EXTENSION, NUMBER_PREF
 /// Writes both files and prints the commands that use them.
 ///
 /// # Errors
-/// The folder cannot be written, or the calls need more ports than there are.
+/// The folder cannot be written, or the calls need more ports than exist.
 pub(crate) fn run(options: &ProvisionOptions) -> Result<(), LoadError> {
     let (config, site) = write_site(options)?;
     let commands = format!(
@@ -85,11 +85,11 @@ fn sqlite(data: &Path) -> String {
     format!("sqlite://{}", data.join("sidetone.db").display())
 }
 
-/// Reads the call log over HTTP; for tests and scripts on the same machine.
+/// The key that reads the call log over HTTP; for tests and scripts on the same machine.
 pub(crate) const KEY: &str = "tel_loadboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
-/// RTP and RTCP of two legs.
+/// Ports for RTP and RTCP of two legs.
 const PORTS_PER_CALL: u16 = 4;
-/// Extensions that calls reach by a number of the public network.
+/// The extensions that also have a number of the public network.
 const NUMBERS_MAX: u32 = 1_000;
 const RATE_MAX: u32 = 1_000_000;
 

@@ -8,7 +8,7 @@ use crate::program::process::Per;
 use crate::program::report::Report;
 use crate::program::switchboard::{Layout, Switchboard};
 
-/// Runs the mode: every phone registers once before the measurement, which therefore measures refreshes.
+/// Runs the mode. Every phone registers once before the measurement, so the measurement covers refreshes.
 ///
 /// # Errors
 /// Sockets cannot be opened, or phones cannot be registered.
@@ -58,6 +58,6 @@ impl RegisterOptions {
     }
 }
 
-/// 64 × T1 and some, after which every registration has ended.
+/// A little more than 64 × T1, after which every registration has ended.
 const ANSWERS_MAX: Nanos = 34 * SECOND;
 const SETTLE: Nanos = 200 * MILLISECOND;

@@ -1,6 +1,6 @@
 //! Phones that register with digest; a machine without I/O.
 //!
-//! A registration is begun when its turn comes, whatever became of the one before. Its request is sent again from T1 on
+//! A registration begins when it is due, whatever became of the one before. Its request is retransmitted from T1 on
 //! (RFC 3261 §17.1.2).
 
 use std::cmp::Reverse;
@@ -30,13 +30,13 @@ pub(crate) struct RegistrationsPlan {
     pub(crate) first_extension: u32,
     /// The number of phones.
     pub(crate) extensions: u32,
-    /// The sockets of the phones with their SIP addresses; phones have them in turn.
+    /// The sockets of the phones with their SIP addresses, assigned round robin.
     pub(crate) sockets: Vec<(usize, SocketAddrV4)>,
     /// `Expires` in seconds.
     pub(crate) expires: u32,
-    /// Whether a nonce is used again, with a higher count, until the registrar wants another.
+    /// Whether a nonce is used again, with a higher count, until the registrar sends another.
     pub(crate) reuse_nonce: bool,
-    /// Tells the messages of this run from those of another.
+    /// Distinguishes the messages of this run from those of another.
     pub(crate) run: u32,
 }
 
@@ -68,7 +68,7 @@ struct Phone {
     session: Option<Session>,
 }
 
-/// A registration that waits for its answer.
+/// A registration that waits for its response.
 #[derive(Clone, Copy)]
 struct Flight {
     began: Nanos,
@@ -77,7 +77,7 @@ struct Flight {
     interval: Nanos,
 }
 
-/// What a phone knows of the registrar's last challenge.
+/// The state from the registrar's last challenge to a phone.
 struct Session {
     challenge: Challenge,
     credential: Credential,
@@ -98,7 +98,7 @@ impl Registrations {
         }
     }
 
-    /// Begins registration `number`; phones have their turn one after another.
+    /// Begins registration `number`; the phones register in turn.
     pub(crate) fn begin(&mut self, now: Nanos, number: u64, outbox: &mut Outbox) {
         let index = number % u64::from(self.plan.extensions.max(1));
         let index = u32::try_from(index).unwrap_or_default();
@@ -112,7 +112,7 @@ impl Registrations {
         self.send(now, index, outbox);
     }
 
-    /// Reads an answer of the registrar.
+    /// Handles a response of the registrar.
     pub(crate) fn handle(&mut self, now: Nanos, message: &Message<'_>, outbox: &mut Outbox) {
         let Start::Response(status) = message.start else { return };
         let index = own_number(message.call_id, 'r', self.plan.run);
@@ -179,7 +179,7 @@ impl Registrations {
         }
     }
 
-    /// Returns when something is due next.
+    /// Returns the time of the next timer.
     pub(crate) fn next_timeout(&self) -> Option<Nanos> {
         self.timers.peek().map(|Reverse((due, ..))| *due)
     }
@@ -199,12 +199,12 @@ impl Registrations {
         self.counts.answers
     }
 
-    /// Returns the number of registrations that wait for an answer.
+    /// Returns the number of registrations that wait for a response.
     pub(crate) fn waiting(&self) -> u64 {
         self.counts.begun - self.counts.done - self.failures()
     }
 
-    /// Counts from zero again; bindings and challenges stay.
+    /// Resets the counts to zero; bindings and challenges stay.
     pub(crate) fn forget_figures(&mut self) {
         self.counts = Counts::default();
         self.took = Latency::new();

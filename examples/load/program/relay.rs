@@ -1,4 +1,4 @@
-//! The mode `relay`: calls are set up, then packets go through them at a fixed rate.
+//! The mode `relay`: sets up calls, then sends packets through them at a fixed rate.
 
 use crate::program::clock::{MILLISECOND, Nanos, SECOND, nanos};
 use crate::program::drops::dropped_datagrams;
@@ -17,7 +17,7 @@ use crate::program::switchboard::{AudioPath, Layout, SET_UP_MAX, Switchboard};
 pub(crate) fn run(options: &RelayOptions) -> Result<Report, LoadError> {
     let watch = options.watched.watch()?;
     let calls = options.calls.unwrap_or_else(|| calls_for(options.rate));
-    // Every call has two legs, and all send equally often.
+    // Every call has two legs, and all legs send at the same rate.
     let interval = interval(options.rate, calls);
     let mut board = Switchboard::open(&options.target, &options.layout(calls, interval))?;
     let before = watch.usage();
@@ -62,14 +62,14 @@ impl RelayOptions {
         let media = Layout::media_only(self.media_sockets, interval);
         match self.through {
             Through::Bare | Through::Ng => media,
-            // A carrier's address may have 500 new calls a second, which set-up stays below.
+            // One carrier address may have 500 new calls a second; the set-up stays below that.
             Through::Sip => Layout { carriers: 1, phones: 8, extensions: calls.min(self.phones), ..media },
         }
     }
 }
 
-/// Sends the packets of the warm-up, then those that are measured. Returns how long the latter took, and what the process
-/// had used before and after them.
+/// Sends the packets of the warm-up, then the measured ones. Returns how long the latter took, and the usage of the
+/// process before and after them.
 fn measure(
     board: &mut Switchboard,
     paths: &[AudioPath],
@@ -88,7 +88,7 @@ fn measure(
     Ok((lasts, started, watch.usage()))
 }
 
-/// Has every leg send for a time, and waits for the last packets to arrive.
+/// Lets every leg send for a time, and waits for the last packets to arrive.
 fn talk(
     board: &mut Switchboard,
     paths: &[AudioPath],
@@ -127,7 +127,7 @@ fn sip(board: &mut Switchboard, options: &RelayOptions, calls: u32) -> Result<Ve
     Ok(board.answered().to_vec())
 }
 
-/// Shows a bare loop where each leg is: it sends to where a port's last datagram came from.
+/// Teaches a bare relay the address of each leg: it sends to the source of a port's first datagram.
 fn bare(board: &mut Switchboard, options: &RelayOptions, calls: u32) -> Result<Vec<AudioPath>, LoadError> {
     let mut paths = Vec::new();
     let mut port = options.bare.port();
@@ -160,18 +160,18 @@ fn hang_up(board: &mut Switchboard) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Calls that carry a rate at 50 packets a second and leg.
+/// The number of calls that carry a rate at 50 packets a second and leg.
 fn calls_for(rate: f64) -> u32 {
-    // A rate is positive and checked when it is read.
+    // The rate is positive; it is validated when it is parsed.
     (rate / 100.0).ceil().clamp(1.0, 20_000.0) as u32
 }
 
-/// How often each of the legs sends.
+/// The packet interval of each leg.
 fn interval(rate: f64, calls: u32) -> Nanos {
     (f64::from(calls) * 2.0 / rate * SECOND as f64) as Nanos
 }
 
-/// Between the start of a stream and its first packet.
+/// The time between the start of a stream and its first packet.
 const LEAD: Nanos = 200 * MILLISECOND;
 /// A packet that takes longer counts as lost.
 const DRAIN: Nanos = SECOND / 2;

@@ -1,4 +1,4 @@
-//! What a run found, as one table or as JSON.
+//! The results of a run, as a table or as JSON.
 
 use serde_json::{Map, Value};
 
@@ -62,13 +62,13 @@ impl Report {
         self.rows.iter().find(|row| row.name == name).map(|row| &row.value)
     }
 
-    /// Shows the figures as JSON and not as a table.
+    /// Shows the figures as JSON instead of a table.
     pub(crate) fn shown_as_json(mut self) -> Self {
         self.is_json = true;
         self
     }
 
-    /// Returns the figures in the form that was asked for.
+    /// Returns the figures in the requested form.
     pub(crate) fn text(&self) -> String {
         if self.is_json { self.json().to_string() } else { self.table() }
     }

@@ -12,7 +12,7 @@ use crate::program::{bare, calls, crash, provision, register, relay};
 /// # Errors
 /// Why there is no report.
 pub(crate) fn run(arguments: Arguments) -> Result<Option<Report>, LoadError> {
-    // Every source and every pair of ports is a descriptor.
+    // Every source and every pair of ports needs descriptors.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     let is_json = arguments.wants_json();

@@ -1,11 +1,11 @@
-//! SIP messages as text: what the load program reads of one, and the lines of which it writes its own.
+//! SIP messages as text: the parts of a message that the load program reads, and the lines of its own messages.
 //!
-//! Headers that are only copied stay slices of the datagram. Not here: what a message means for a call.
+//! Headers that are only copied stay slices of the datagram. Not here: the meaning of a message for a call.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// A message, read once from its beginning to its end.
+/// A message, parsed in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     /// Request or response.
@@ -64,7 +64,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Returns the values of a header in their order; several in one line stay one value.
+    /// Returns the values of a header in order; several values in one line stay one value.
     pub(crate) fn each(&self, header: Header) -> impl DoubleEndedIterator<Item = &'a str> + use<'a> {
         lines(self.head).filter(move |(name, _)| canonical(name) == Some(header)).map(|(_, value)| value)
     }
@@ -105,7 +105,7 @@ pub(crate) enum Header {
     WwwAuthenticate,
 }
 
-/// Returns the header of a name, in its long or its compact form.
+/// Returns the header with this name, in its long or its compact form.
 fn canonical(name: &str) -> Option<Header> {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     match name.len() {
@@ -164,7 +164,7 @@ pub(crate) fn write_body(to: &mut Vec<u8>, media: Option<SocketAddrV4>) {
         to.extend_from_slice(b"Content-Length: 0\r\n\r\n");
         return;
     };
-    // The length stands before what it counts: a fixed width is filled in afterwards.
+    // The length comes before the body that it counts, so a fixed width is filled in afterwards.
     to.extend_from_slice(b"Content-Type: application/sdp\r\nContent-Length: ");
     let place = to.len();
     to.extend_from_slice(b"000\r\n\r\n");
@@ -176,7 +176,7 @@ pub(crate) fn write_body(to: &mut Vec<u8>, media: Option<SocketAddrV4>) {
     }
 }
 
-/// Appends the answer to a request with a status line, the copied headers and, behind the `To` of a request outside of
+/// Appends the response to a request: a status line, the copied headers and, after the `To` of a request outside of
 /// dialogs, a tag.
 pub(crate) fn write_answer_head(to: &mut Vec<u8>, request: &Message<'_>, status: &str, tag: u32) {
     line(to, format_args!("SIP/2.0 {status}\r\n"));

@@ -8,11 +8,11 @@ pub(crate) const DOMAIN: &str = "load.test";
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// The number of the first extension; the others follow it.
 pub(crate) const FIRST_EXTENSION: u32 = 100_000;
-/// What stands before an extension in its number of the public network.
+/// The prefix before an extension in its number of the public network.
 pub(crate) const NUMBER_PREFIX: &str = "+44207";
 /// The network of the trunk's addresses.
 pub(crate) const CARRIER_NETWORK: &str = "127.80.0.0/16";
-/// INVITEs per second from one address of the trunk; the engine reads 500.
+/// INVITEs per second from one address of the trunk; the engine accepts 500.
 pub(crate) const CALLS_PER_CARRIER: f64 = 250.0;
 
 /// Returns address `index` of the trunk.
@@ -25,7 +25,7 @@ pub(crate) fn phone_address(index: usize) -> Ipv4Addr {
     loopback(81, index)
 }
 
-/// Linux answers on all of 127.0.0.0/8 without any setup.
+/// Linux accepts all of 127.0.0.0/8 without any setup.
 fn loopback(network: u8, index: usize) -> Ipv4Addr {
     let [low, high] = [index % HOSTS, index / HOSTS % HOSTS].map(|part| u8::try_from(part).unwrap_or(0));
     Ipv4Addr::new(127, network, high, low + 1)

@@ -38,7 +38,7 @@ impl Sockets {
         })
     }
 
-    /// Binds a socket at an address; port 0 is one of the system's choosing. Returns the index of the socket.
+    /// Binds a socket at an address; port 0 lets the system choose. Returns the index of the socket.
     ///
     /// # Errors
     /// The address is taken, or no descriptor is left.
@@ -49,7 +49,7 @@ impl Sockets {
 
     /// Binds sockets for RTP and RTCP at an even port and the next one; returns the index of the first.
     ///
-    /// RTCP that comes is read and ignored; without a socket the kernel would answer each packet with an ICMP error.
+    /// RTCP that arrives is read and ignored; without a socket the kernel would answer each packet with an ICMP error.
     ///
     /// # Errors
     /// No pair of ports is free, or no descriptor is left.
@@ -84,8 +84,8 @@ impl Sockets {
         self.refused
     }
 
-    /// Waits until something came or `patience` is over, and hands every datagram that waits to `each`, with the index of
-    /// its socket and its source.
+    /// Waits until a datagram arrives or `patience` is over, and passes every waiting datagram to `each`, with the
+    /// index of its socket and its source.
     ///
     /// # Errors
     /// The sockets cannot be watched.
@@ -128,7 +128,7 @@ impl Sockets {
 
     fn add(&mut self, socket: UdpSocket) -> Result<usize, LoadError> {
         socket.set_nonblocking(true)?;
-        // Beyond `net.core.rmem_max` only with the right to administer the network.
+        // A size above `net.core.rmem_max` needs CAP_NET_ADMIN.
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BYTES).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BYTES)?;
         }
@@ -146,7 +146,7 @@ impl Sockets {
         Ok(index)
     }
 
-    /// `epoll` waits in whole milliseconds; what is left of one is slept in short naps between looks.
+    /// `epoll` waits in whole milliseconds; the rest of a millisecond is slept in short naps between reads.
     fn wait(&mut self, patience: Nanos) -> Result<usize, LoadError> {
         let millis = u16::try_from(patience / MILLISECOND).unwrap_or(u16::MAX);
         if millis == 0 && patience > 0 {
@@ -169,7 +169,7 @@ fn flush(sockets: &[UdpSocket], wire: &mut Wire, batch: &mut Vec<Datagram<'_>>) 
 
 /// Sockets that are read in one turn.
 const EVENTS_MAX: usize = 256;
-/// Batches that one socket may have read before the others have their turn.
+/// Batches read from one socket before the next socket is read.
 const BATCHES_PER_TURN: usize = 16;
 /// The longest sleep that does not watch the sockets.
 const NAP: Nanos = 100_000;

@@ -1,7 +1,7 @@
-//! RTP streams: numbered, time-stamped packets of G.711, and what became of them on the other side of a relay.
+//! RTP streams: numbered, time-stamped packets of G.711, and how they arrived at the far end of a relay.
 //!
-//! A packet carries its leg, its number and when it was sent in its payload, which a relay does not change. SSRC,
-//! sequence numbers and ports may be others when it arrives.
+//! The payload of a packet has its leg, its number and its send time; a relay does not change it. SSRC,
+//! sequence numbers and ports may differ when it arrives.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddrV4;
@@ -14,7 +14,7 @@ use crate::program::report::Report;
 /// RTP streams of a run.
 pub(crate) struct Streams {
     legs: HashMap<u32, Leg>,
-    /// The legs that send, in the order in which their packets are due: all have the same interval.
+    /// The sending legs, in the order in which their packets are due: all have the same interval.
     ring: VecDeque<(Nanos, u32)>,
     interval: Nanos,
     counts: Counts,
@@ -36,7 +36,7 @@ struct Leg {
     sent: u32,
     until: Nanos,
     window: Window,
-    /// Since the figures began.
+    /// Counted since the last reset of the figures.
     figures: LegFigures,
 }
 
@@ -46,7 +46,7 @@ struct LegFigures {
     received: u64,
 }
 
-/// The numbers that arrived last, to tell what was overtaken from what came twice.
+/// The numbers that arrived last, to distinguish reordered packets from duplicates.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     next: u32,
@@ -73,12 +73,12 @@ impl Streams {
         }
     }
 
-    /// Changes how often each leg sends; legs that send already keep their next packet.
+    /// Changes the packet interval of the legs; the next packet of a sending leg keeps its time.
     pub(crate) fn set_interval(&mut self, interval: Nanos) {
         self.interval = interval.max(1);
     }
 
-    /// Begins to send the packets of a leg, or goes on with them. `first` is when the next is due, not before that of any
+    /// Starts or continues the packets of a leg. `first` is when the next one is due; it must not be before that of any
     /// other leg.
     pub(crate) fn begin(
         &mut self,
@@ -93,7 +93,7 @@ impl Streams {
         self.ring.push_back((first, leg));
     }
 
-    /// Counts from zero again; the legs go on with their numbers.
+    /// Resets the figures; the packet numbers of the legs continue.
     pub(crate) fn forget_figures(&mut self) {
         self.counts = Counts::default();
         self.delay = Latency::new();
@@ -107,7 +107,7 @@ impl Streams {
         }
     }
 
-    /// Adds the packets that are due, `PACKETS_PER_TURN` at most.
+    /// Adds the packets that are due, at most `PACKETS_PER_TURN`.
     pub(crate) fn send_due(&mut self, now: Nanos, outbox: &mut Outbox) {
         for _ in 0..PACKETS_PER_TURN {
             let Some((due, number)) = self.ring.front().copied().filter(|(due, _)| *due <= now) else {
@@ -128,7 +128,7 @@ impl Streams {
         self.ring.front().map(|(due, _)| *due)
     }
 
-    /// Counts a datagram that came from the relay.
+    /// Counts a datagram that arrived from the relay.
     pub(crate) fn receive(&mut self, now: Nanos, datagram: &[u8]) {
         let Some(packet) = Packet::read(datagram) else {
             self.counts.foreign += 1;
@@ -197,7 +197,7 @@ impl Window {
             return Arrival::InOrder;
         }
         let bit = 1_u64.checked_shl(self.next - 1 - number).unwrap_or(0);
-        // What is older than the window cannot be told from a copy; it counts as one.
+        // A packet older than the window cannot be distinguished from a duplicate; it counts as one.
         if bit == 0 || self.seen & bit != 0 {
             return Arrival::Duplicate;
         }
@@ -206,7 +206,7 @@ impl Window {
     }
 }
 
-/// What the payload of a packet says.
+/// The fields in the payload of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packet {
     leg: u32,
@@ -252,7 +252,7 @@ const RTP_HEADER_BYTES: usize = 12;
 /// 20 ms at 8 kHz, one octet each.
 const SAMPLES: u32 = 160;
 const FILLER_BYTES: usize = 140;
-/// Then answers are read again.
+/// After this many packets the sockets are read again.
 const PACKETS_PER_TURN: usize = 256;
 
 #[cfg(test)]
@@ -295,7 +295,7 @@ mod tests {
             streams.send_due(tick * 20 * MILLISECOND, &mut outbox);
             packets.extend(drain(&mut outbox));
         }
-        // A relay may write another header.
+        // A relay may write another RTP header.
         packets[0][1..12].fill(0xee);
         for (index, ms) in [(0, 3), (2, 43), (1, 44), (1, 45), (4, 83)] {
             streams.receive(ms * MILLISECOND, &packets[index]);

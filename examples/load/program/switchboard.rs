@@ -1,4 +1,4 @@
-//! The driver of calls, registrations and streams: their sockets, the clock, and one turn of the loop after another.
+//! The driver of calls, registrations and streams: their sockets, the clock, and the turns of the loop.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,7 +17,7 @@ use crate::program::site::{carrier_address, phone_address};
 use crate::program::sockets::Sockets;
 use crate::program::streams::Streams;
 
-/// What is opened: which machines, and how many sockets each.
+/// The machines to open, and the number of sockets of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// SIP sockets of the carrier, each on an address of its own.
@@ -28,7 +28,7 @@ pub(crate) struct Layout {
     pub(crate) media: usize,
     /// The number of phones.
     pub(crate) extensions: u32,
-    /// How long a call is up; `None`: until it is ended.
+    /// How long a call is up; `None`: until it is ended explicitly.
     pub(crate) hold: Option<Nanos>,
     /// How long a phone rings.
     pub(crate) ring: Nanos,
@@ -38,13 +38,13 @@ pub(crate) struct Layout {
     pub(crate) reuse_nonce: bool,
     /// How often a leg sends a packet.
     pub(crate) interval: Nanos,
-    /// Whether each call has a caller's number of its own, and those of answered calls are kept.
+    /// Whether each call has its own caller number, and the numbers of answered calls are kept.
     pub(crate) numbers_callers: bool,
-    /// How long each leg sends packets from its answer on; `None`: not by itself.
+    /// How long each leg sends packets after the answer; `None`: it does not send by itself.
     pub(crate) talk: Option<Nanos>,
 }
 
-/// One side of a call that is up: the socket of its audio, and where that goes.
+/// One side of a call that is up: the socket of its audio, and the destination.
 pub(crate) type AudioPath = (usize, SocketAddrV4);
 
 /// The machines of a run with their sockets.
@@ -69,12 +69,12 @@ pub(crate) struct Switchboard {
     extensions: u32,
 }
 
-/// What a socket is for.
+/// The purpose of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Carrier,
     Phone,
-    /// Read and ignored.
+    /// RTCP: read and ignored.
     Rtcp,
     Rtp,
 }
@@ -115,7 +115,7 @@ impl Switchboard {
         };
         let addresses =
             |indices: &[usize]| located(indices).into_iter().map(|(_, address)| address).collect();
-        // A registrar remembers the `CSeq` of a `Call-ID`, so no run may have those of another.
+        // A registrar remembers the `CSeq` of a `Call-ID`, so a run must not repeat the Call-IDs of another.
         let run = u32::try_from(RandomState::new().build_hasher().finish() >> 32).unwrap_or_default();
         let carrier = CarrierPlan {
             engine: target.engine,
@@ -205,7 +205,7 @@ impl Switchboard {
         self.carrier.hang_up_all(self.clock.now(), &mut self.outbox);
     }
 
-    /// Runs what is due, sends, and reads what comes, for no longer than until `until`.
+    /// Runs what is due, sends, and reads what arrives, at most until `until`.
     ///
     /// # Errors
     /// The sockets cannot be watched.
@@ -286,7 +286,7 @@ impl Switchboard {
         })
     }
 
-    /// Begins and ends the audio of calls. The legs of a call have numbers of their own on either side.
+    /// Starts and ends the audio of calls. Each side's legs have their own numbers.
     fn follow_news(&mut self, now: Nanos) {
         let news = self.carrier.take_news().map(|news| (0, news));
         for (side, news) in news.chain(self.phones.take_news().map(|news| (1, news))) {
@@ -332,7 +332,7 @@ impl Opening {
     }
 }
 
-/// What set-up may take beyond its pace.
+/// The longest set-up beyond its planned time.
 pub(crate) const SET_UP_MAX: Nanos = 40 * SECOND;
-/// The loop turns at least so often.
+/// The longest time of one turn of the loop.
 const PATIENCE_MAX: Nanos = 100 * MILLISECOND;

@@ -31,9 +31,9 @@ impl Wire {
         }
     }
 
-    /// Receives the datagrams that wait in the socket, [`BATCH`] at most, and returns their number.
+    /// Receives the waiting datagrams of the socket, at most [`BATCH`], and returns their number.
     ///
-    /// An ICMP error of an earlier datagram counts as none.
+    /// An ICMP error of an earlier datagram counts as no datagram.
     pub(crate) fn receive(&mut self, socket: &UdpSocket) -> usize {
         self.arrivals.clear();
         let mut rest = self.buffers.iter_mut();
@@ -56,7 +56,7 @@ impl Wire {
         Some((from, self.buffers.get(index)?.get(..len)?))
     }
 
-    /// Sends datagrams, [`BATCH`] at most, from one socket, and returns the number of those that the system refused.
+    /// Sends at most [`BATCH`] datagrams from one socket, and returns the number of those that the system refused.
     pub(crate) fn send(&mut self, socket: &UdpSocket, datagrams: &[Datagram<'_>]) -> u64 {
         let mut slices = [[IoSlice::new(&[])]; BATCH];
         let mut to = [None; BATCH];
@@ -73,7 +73,7 @@ impl Wire {
                 .map(Iterator::count);
             match sent {
                 Ok(sent) if sent > 0 => (done, tried) = (done + sent, 0),
-                // The error of an earlier datagram, or a full buffer that is about to drain.
+                // The error of an earlier datagram, or a full buffer that will drain soon.
                 Err(Errno::ECONNREFUSED | Errno::EINTR | Errno::EAGAIN) if tried < TRIES_MAX => tried += 1,
                 _ => (done, refused, tried) = (done + 1, refused + 1, 0),
             }
@@ -82,7 +82,7 @@ impl Wire {
     }
 }
 
-/// A SIP message over UDP and an RTP packet fit.
+/// Large enough for a SIP message over UDP and for an RTP packet.
 const DATAGRAM_BYTES_MAX: usize = 4_096;
 const NO_CONTROL: [ControlMessage<'static>; 0] = [];
 const TRIES_MAX: u32 = 100;

@@ -1,8 +1,8 @@
-// Keeps the parts of a page marked `data-live` as the server has them: after an event it reads the page again.
+// Keeps the parts of a page marked `data-live` up to date: after an event it fetches the page again.
 
 import { showZone } from "./zone.mjs";
 
-/** The first event is followed at once, those after it at this distance; the pages of one room or call read less. */
+/** The first event causes an immediate fetch, later ones keep this distance; pages of one room or call are smaller. */
 const PAUSE_MS = { list: 1000, one: 250 };
 const AT_ONCE_MS = 50;
 const AT_LEAST_EVERY_MS = 5000;
@@ -17,7 +17,7 @@ function isInUse(part) {
   return part.matches(":active") || part.querySelector("details[open]") !== null || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
 }
 
-/** What a control does: the same one is found by it after a change. */
+/** The action of a control, by which the same control is found after an update. */
 function place(control) {
   return control.closest("form")?.getAttribute("action") ?? control.getAttribute("href");
 }
@@ -32,7 +32,7 @@ async function read() {
   reading = true;
   try {
     const answer = await fetch(location.href, { credentials: "same-origin" });
-    // The session ended, or the room or the call is over. A record that is not stored yet is asked for again.
+    // The session expired, or the room or the call has ended. A record that is not stored yet is requested again.
     if (answer.redirected ? answer.ok : answer.status === 404) {
       location.reload();
       return;
@@ -49,7 +49,7 @@ async function read() {
       }
     }
   } catch {
-    // The next event or the timer reads again.
+    // The next event or the timer fetches again.
   } finally {
     reading = false;
     if (again) {
@@ -66,7 +66,7 @@ function readSoon() {
 
 const first = parts()[0];
 if (first) {
-  // The stream begins with the events since the page was requested: none is missed while the page loads.
+  // The stream begins with the events since the page was requested, so none is missed while the page loads.
   const { live, since } = first.dataset;
   const source = new EventSource(`/panel/events?events=${encodeURIComponent(live)}&since=${encodeURIComponent(since)}`);
   for (const kind of first.dataset.kinds.split(" ")) source.addEventListener(kind, readSoon);

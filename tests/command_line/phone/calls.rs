@@ -1,4 +1,4 @@
-//! Calls by script, both ways.
+//! Calls by script, in both directions.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn a_script_calls_hears_dials_and_hangs_up() {
     assert!(callee.heard() > 40, "the other side heard silence and digits: {}", callee.heard());
     let record = site.record().await;
     assert_eq!(record["hangup_cause"], "NORMAL_CLEARING");
-    // It has taken its binding away.
+    // The phone has removed its binding.
     until("one binding is left", || site.engine().bindings() == 1).await;
 }
 
@@ -48,7 +48,7 @@ async fn a_script_takes_a_call_and_another_declines_it() {
         assert!(run.out.contains("1001 calls: answer or decline"), "{}", run.out);
         until("one binding is left", || site.engine().bindings() == 1).await;
     }
-    // Without anybody's hand.
+    // The phone answers automatically.
     let script = "wait up\nwait idle\nexpect call 200\n";
     let run = run(site.sip, "1002", script, &["--auto-answer"]);
     let calling = async {

@@ -1,4 +1,4 @@
-//! What a person is told who typed something wrong, or whose switch is away.
+//! The error messages after wrong input, and when the switch is unreachable.
 
 use super::handset::{run, start};
 use crate::records::TempDir;

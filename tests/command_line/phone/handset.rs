@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::records::TempDir;
 use crate::site::{DOMAIN, PASSWORD};
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 pub struct Run {
     pub status: i32,
     pub out: String,
@@ -27,7 +27,7 @@ impl Run {
         self.events().into_iter().filter(|event| event["event"] == name).collect()
     }
 
-    /// That it did all it should.
+    /// Asserts that the run succeeded.
     pub fn assert_done(&self) {
         assert_eq!(self.status, 0, "{}{}", self.out, self.err);
     }
@@ -47,7 +47,7 @@ pub async fn run(switch: SocketAddr, user: &str, script: &str, arguments: &[&str
     start(dir.path(), &all).await
 }
 
-/// Runs `sidetone phone` with these arguments alone.
+/// Runs `sidetone phone` with only these arguments.
 pub async fn start(dir: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sidetone"));
     command.arg("phone").args(arguments).env_clear().current_dir(dir).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! `sidetone phone` as a person's script sees it: the program itself, against a whole engine.
+//! `sidetone phone` driven by scripts: the program itself, against a complete engine.
 
 mod calls;
 mod errors;

@@ -8,7 +8,7 @@ use sidetone_phone::Noting;
 use super::handset::{Run, run};
 use crate::site::{Site, answering, calls, found, post, until, within};
 
-/// The customer's debt, with something to fold.
+/// A note on the customer's debt, with nested data.
 fn debt() -> Value {
     json!({
         "title": "Customer owes 900 euros", "body": "Two reminders were sent.", "level": "critical", "ack": true,
@@ -29,7 +29,7 @@ async fn acknowledged(site: &Site, list: &str) -> Value {
 
 async fn note_in_a_call(site: &Site, switch: SocketAddr, arguments: &[&str]) -> (Run, Value) {
     let callee = site.phone("1002", answering()).await;
-    // Two phones are on the call; this one takes the note and does not tap.
+    // Two phones are on the call; this one shows the note and does not acknowledge it.
     callee.treat_notes(Noting::Show).await.unwrap();
     let script = "call 1002\nwait up\nwait note owes\nexpect note level alert\nexpect note invoices.1.EUR 400.5\n\
                   open 1 invoices\nack\nexpect ack 200\nwait idle\nexpect call 200\nexpect notes 1\n";
@@ -98,7 +98,7 @@ async fn a_note_without_a_call_comes_by_message_and_goes_back_so() {
         let run = run(switch, "1003", script, &arguments);
         let integrator = async {
             until("the phone is registered", || site.engine().bindings() == 1).await;
-            // More than a datagram should hold: over TCP it goes by the phone's own connection.
+            // Larger than a datagram should be: over TCP it uses the phone's own connection.
             let note =
                 json!({"title": "Fire", "level": "warn", "ack": true, "plan": "x".repeat(2_000)}).to_string();
             let (status, sent) = post(site.http, &format!("/extensions/{id}/message"), "", &note).await;

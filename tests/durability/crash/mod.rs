@@ -1,4 +1,4 @@
-//! kill -9 in the middle of calls and notes: what was promised before is there after the restart, once.
+//! kill -9 in the middle of calls and notes: everything that was acknowledged before exists exactly once afterwards.
 
 mod notes;
 mod requested;
@@ -55,7 +55,7 @@ async fn every_answered_call_has_exactly_one_record_after_kill_9() {
     let caller = Arc::new(phone(&engine, "1001", answering()).await);
     let callee = phone(&engine, "1002", answering()).await;
     let placed: Vec<_> = (0..20).map(|_| place(&caller, "1002")).collect();
-    // Every caller has heard of its answer.
+    // Every caller has received its 200.
     calls(&caller, 0, 20).await;
     calls(&callee, 0, 20).await;
     engine.kill();
@@ -68,12 +68,12 @@ async fn every_answered_call_has_exactly_one_record_after_kill_9() {
     assert_eq!(summary(&first), vec!["1002 CRASH answered"; 20]);
     assert_eq!(uuids(&first).len(), 20);
     for record in &first {
-        // What the answer told is kept; what nobody measured to its end is not invented.
+        // The figures known at the answer are kept; unfinished measurements are left out.
         assert_eq!((&record["codec_a"], &record["sip_status"]), (&"PCMU".into(), &200.into()));
         assert!(record.get("media_verdict").is_none() && record.get("loss_pct").is_none(), "{record:#}");
     }
     engine.kill();
-    // Nothing is told twice, and nothing was only in memory.
+    // No record is stored twice, and none was only in memory.
     let engine = Engine::serve(dir.path()).await;
     assert_eq!(crate::site::records(engine.http, 20).await, first);
     engine.kill();
@@ -92,7 +92,7 @@ async fn ended_calls_stay_as_they_ended_and_ringing_ones_were_never_answered() {
         let plan = CallPlan { talk_time: Some(Duration::ZERO), ..CallPlan::to("1002") };
         assert_eq!(within("a short call", other.call(plan)).await.unwrap().status, 200);
     }
-    // The phone hears of an end before the disk does.
+    // The phone is notified of the end before the record is on the disk.
     crate::site::records(engine.http, 5).await;
     let mut placed: Vec<_> = (0..6).map(|_| place(&caller, "1002")).collect();
     placed.extend((0..4).map(|_| place(&other, "1003")));
@@ -115,7 +115,7 @@ async fn ended_calls_stay_as_they_ended_and_ringing_ones_were_never_answered() {
     }
 }
 
-/// A kill while calls are being set up: a caller that heard its answer has a record; nobody has two.
+/// A kill while calls are being set up: a caller that received its 200 has a record; no caller has two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_in_the_middle_of_answers_forgets_no_caller_who_heard_one() {
     let dir = TempDir::new();

@@ -24,16 +24,16 @@ use crate::receiver::{Receiver, Reply};
 use crate::records::TempDir;
 use crate::site::{answering, calls, declare, directory, found, phone_config, registered, within};
 
-/// Phones of the extensions, and what each was shown; those of earlier rounds stay on.
+/// Phones of the extensions, and the notes each showed; those of earlier rounds stay registered.
 type Phones = Vec<(&'static str, Arc<Phone>)>;
 
-/// What a round is about: whom notes can be sent to.
+/// The targets of the notes of one round.
 struct Targets {
     calls: Vec<String>,
     extensions: Vec<String>,
 }
 
-/// The answer to a request of the key that may do everything; `None` when the engine died over it.
+/// The response to a request of the key with all permissions; `None` when the engine died during it.
 async fn exchange(http: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(http).await.ok()?;
     let request = format!(
@@ -63,7 +63,7 @@ async fn all(http: SocketAddr, path: &str) -> Vec<Value> {
     }
 }
 
-/// Four phones, two calls of five between them, and what their uuids are.
+/// Four phones, two groups of five calls between them, and the uuids of the calls.
 async fn talk(engine: &Engine, phones: &mut Phones) -> Targets {
     let mut fresh = Vec::new();
     for number in NUMBERS {
@@ -72,7 +72,7 @@ async fn talk(engine: &Engine, phones: &mut Phones) -> Targets {
         fresh.push((number, Arc::new(registered(config).await)));
     }
     for ((_, caller), number) in fresh.iter().zip(&NUMBERS[2..]) {
-        // They end with the engine.
+        // The calls end with the engine.
         for _ in 0..CALLS {
             drop(place(caller, number));
         }
@@ -104,7 +104,7 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
         1,
     );
     declare(dir.path(), &directory).await;
-    // Slow enough for a kill to come in between.
+    // Slow enough that a kill happens in between.
     let receiver = Receiver::start(|_| Reply::status(204).after(Duration::from_millis(5))).await;
     let settings = reaching(&receiver, dir.path());
     let sent = Arc::new(AtomicUsize::new(0));
@@ -137,7 +137,7 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
             })
             .collect();
         drop(told);
-        // Never all of them before the last round: the receiver of the watch ends when every sender has.
+        // Never all of them before the last round: the watch channel closes when every sender has ended.
         let _ = within("notes", counted.wait_for(|count| *count >= until)).await;
         engine.kill();
         for sender in senders {
@@ -159,8 +159,8 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
     let without: Vec<_> = accepted.keys().filter(|id| !kept.contains_key(*id)).collect();
     assert!(without.is_empty(), "accepted and without a record: {without:?}");
 
-    // No phone was shown a note twice, nor one without a record. Phones of earlier rounds are still registered: an
-    // extension has several.
+    // No phone showed a note twice, nor a note without a record. Phones of earlier rounds are still registered, so
+    // an extension has several.
     let mut shown = BTreeSet::new();
     for (place, (number, phone)) in phones.iter().enumerate() {
         for note in phone.notes() {
@@ -169,7 +169,7 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
         }
     }
 
-    // Every note has its event, once, and every event was delivered with its own id.
+    // Every note has exactly one event, and every event was delivered with its own id.
     let events = sent_events(dir.path()).await;
     let noted: BTreeSet<&String> = events.values().collect();
     assert_eq!(noted.len(), events.len(), "a note has two events");
@@ -192,13 +192,14 @@ async fn no_accepted_note_is_lost_and_none_is_shown_twice() {
     );
 }
 
-/// The next note's place; `None` when all were tried.
+/// The next note's number; `None` when all were tried.
 fn next(sent: &AtomicUsize) -> Option<usize> {
     let place = sent.fetch_add(1, Ordering::Relaxed);
     (place < NOTES).then_some(place)
 }
 
-/// Sends a note, every other into a call; its id when it was accepted, `None` when the engine died over it.
+/// Sends a note, every other one into a call. Returns its id when it was accepted, `None` when the engine died
+/// during the request.
 async fn note(http: SocketAddr, targets: &Targets, place: usize) -> Option<String> {
     let body =
         json!({"title": format!("Note {place}"), "body": "Evacuate building 4", "ack": true}).to_string();
@@ -231,7 +232,7 @@ async fn sent_events(dir: &Path) -> BTreeMap<String, String> {
     }
 }
 
-/// The note that each delivered event tells of, by the event's id.
+/// The note in each delivered event, by the event's id.
 fn delivered(receiver: &Receiver) -> BTreeMap<String, String> {
     let mut notes = BTreeMap::new();
     for request in receiver.seen.now() {
@@ -246,7 +247,7 @@ fn delivered(receiver: &Receiver) -> BTreeMap<String, String> {
 
 const CALLS: usize = 5;
 const KEY: &str = "tel_acmeall00001_0123456789abcdefghijklmnopqrstuvwxyz";
-/// After how many accepted notes the engine is killed, round by round; what is left is sent in the last one.
+/// The number of accepted notes after which the engine is killed, per round; the last round sends the rest.
 const KILLED_AT: [usize; 3] = [300, 600, NOTES];
 const NOTES: usize = 1_000;
 const NUMBERS: [&str; 4] = ["1001", "1002", "1003", "1004"];

@@ -1,4 +1,4 @@
-//! A killed engine with a call that a program placed: the request reads as failed, the record exists, and every report
+//! A killed engine with a call placed over the API: the request reads as failed, the record exists, and every report
 //! arrives, in order.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A room that is recorded, with the engine killed: its session is closed with its people and times, its recording plays,
-//! and all of that is told once.
+//! The engine is killed while a room is recorded: its session is closed with its members and times, its recording is
+//! playable, and every event of that is sent once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ async fn a_live_room_is_closed_and_its_recording_plays() {
     }
 
     for _ in 0..2 {
-        // The second start finds nothing left to be done.
+        // The second start finds nothing left to repair.
         let engine = Engine::serve(dir.path()).await;
         let closed = session(engine.http, room, |_| true).await;
         let late = killed_at.as_micros() - instant(&closed["ended_at"]).as_micros();
@@ -97,7 +97,7 @@ async fn a_live_room_is_closed_and_its_recording_plays() {
             (&closed["ended_at"], &closed["ended_at"])
         );
         assert!(instant(&members[2]["left_at"]) < instant(&closed["ended_at"]), "{closed}");
-        // What the API says of the recording is what is on the disk, and it plays.
+        // The API's data on the recording matches the file on disk, which is playable.
         let file = recording(dir.path()).unwrap();
         let wav = std::fs::read(&file).unwrap();
         assert_eq!((&closed["has_recording"], &closed["recording_bytes"]), (&true.into(), &wav.len().into()));
@@ -115,7 +115,7 @@ async fn a_live_room_is_closed_and_its_recording_plays() {
         assert_eq!((&end["action"], &end["seq"]), (&"ended".into(), &told.len().into()));
         assert!(told.iter().all(|event| event["revision"].as_u64() <= end["revision"].as_u64()));
     }
-    // Whoever comes then opens another session.
+    // The next caller opens another session.
     let engine = Engine::serve(dir.path()).await;
     let ada = Arc::new(phone(&engine, "1001", answering()).await);
     let call = place(&ada, "200");
@@ -128,5 +128,5 @@ async fn a_live_room_is_closed_and_its_recording_plays() {
 
 /// 16 kHz, 16 bits.
 const BYTES_PER_SECOND: u64 = 32_000;
-/// A live session is marked every two seconds; the rest is the time of a commit on a machine that does other things.
+/// A live session is marked every two seconds; the rest is the time of a commit on a busy machine.
 const PRECISION_US: i64 = 5_000_000;

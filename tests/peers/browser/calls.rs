@@ -1,5 +1,5 @@
-//! Calls of Chromium over WSS with DTLS-SRTP: to and from an extension, into a room, to and from a number. What each side
-//! hears is checked, and the record.
+//! Calls of Chromium over WSS with DTLS-SRTP: to and from an extension, into a room, to and from a number. The received
+//! audio of each party is checked, and the record.
 
 use serde_json::Value;
 
@@ -25,13 +25,13 @@ fn engine(test: &str, port: u16) -> Option<Engine> {
     Some(Engine::with(8, &(directory + &outside)))
 }
 
-/// Both hear the tone of the other one and nothing else.
+/// Each hears only the tone of the other.
 fn hear_each_other(browser: &mut Browser, peer: &mut Peer) {
     browser.hears(&[peer.hz]);
     peer.hears(&[browser.hz]);
 }
 
-/// The newest of so many records: who called whom, which side ended it, and good audio.
+/// The newest of this many records: who called whom, which party ended it, and good audio.
 fn assert_record(engine: &mut Engine, count: usize, [caller, called, ended_by]: [&str; 3]) -> Value {
     let record = engine.records(count).swap_remove(0);
     assert_eq!([&record["caller_number"], &record["destination_number"]], [caller, called], "{record:#}");
@@ -94,7 +94,7 @@ fn chromium_talks_in_a_room() {
     assert_record(&mut engine, 2, ["1001", "300", "caller"]);
 }
 
-/// A carrier's number is called and hangs up; it calls a number of the organisation, which is the browser's.
+/// A carrier's number is called and hangs up; then the carrier calls the browser's number.
 #[test]
 fn chromium_calls_a_number_and_is_called_by_it() {
     let Some(_turn) = turn() else { return };
@@ -146,7 +146,7 @@ fn chromium_hears_early_media() {
     assert_eq!(seen, ["ORIGINATOR_CANCEL", "caller", "unanswered"], "{record:#}");
 }
 
-/// The fundamental of the capture, a square wave.
+/// The fundamental frequency of the capture, a square wave.
 const ANNOUNCED_HZ: f64 = 500.0;
 /// The number of the browser's extension.
 const INSIDE: &str = "+442071230000";

@@ -74,7 +74,7 @@ impl Browser {
         browser
     }
 
-    /// Calls a number, and does not wait for the answer.
+    /// Calls a number, without waiting for the answer.
     pub fn call(&mut self, number: &str) {
         self.eval(&format!("phone.dial('{number}').then(status => phone.status = status); 0"));
     }
@@ -91,23 +91,23 @@ impl Browser {
         self.wait_state("talking");
     }
 
-    /// Offers audio in this direction inside the call; the status.
+    /// Offers audio in this direction inside the call; returns the status.
     pub fn offer(&mut self, direction: &str) -> Value {
         self.eval(&format!("phone.offer('{direction}')"))
     }
 
-    /// Hangs up the call that is answered.
+    /// Hangs up the answered call.
     pub fn hang_up(&mut self) {
         let status = self.eval("phone.hangUp()");
         assert_eq!(status, 200, "its BYE; {self}");
     }
 
-    /// Waits until that many of its calls are over.
+    /// Waits until that many of its calls have ended.
     pub fn ended(&mut self, count: u32) {
         self.wait("the end of its call", |browser| (browser.eval("phone.ended") == count).then_some(()));
     }
 
-    /// Waits until what it hears is these tones and no other of the test.
+    /// Waits until it receives these tones and no other of the test.
     pub fn hears(&mut self, wanted: &[f64]) {
         let tones = peer::TONES_HZ;
         self.wait(&format!("{wanted:?} in what it hears"), |browser| {
@@ -117,7 +117,7 @@ impl Browser {
         });
     }
 
-    /// What the page evaluates an expression to, with promises resolved.
+    /// The value of an expression in the page, with promises resolved.
     pub fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = self.command("Runtime.evaluate", params);
@@ -125,7 +125,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until `condition` answers, while the test's other programs run.
+    /// Waits until `condition` returns a value, while the test's other programs run.
     pub fn wait<T>(&mut self, what: &str, mut condition: impl FnMut(&mut Browser) -> Option<T>) -> T {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
@@ -213,20 +213,20 @@ fn key_hash(engine: &Engine) -> String {
     STANDARD.encode(Sha256::digest(key.subject_public_key_info()))
 }
 
-/// Serves the page, which needs an origin of the loopback to get a microphone.
+/// Serves the page, which needs a loopback origin to get a microphone.
 fn serve_page() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // The request is read to its end: closing a socket with unread data resets the connection.
+            // The request is read completely: closing a socket with unread data resets the connection.
             let lines = BufReader::new(&stream).lines().map_while(Result::ok);
             let _ = lines.take_while(|line| !line.is_empty()).count();
             let page = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{PAGE}",
                 PAGE.len()
             );
-            // A browser that goes away gets no page.
+            // A browser that disconnects gets no page.
             let _ = stream.write_all(page.as_bytes());
         }
     });

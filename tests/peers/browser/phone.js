@@ -1,5 +1,5 @@
 // A SIP phone in a web page: SIP over a WebSocket (RFC 7118), audio by WebRTC, one call at a time. Tests drive it by
-// `window.phone` and read what it hears.
+// `window.phone` and measure the received audio.
 'use strict';
 
 const random = () => crypto.randomUUID().replaceAll('-', '').slice(0, 16);
@@ -41,7 +41,7 @@ class Phone {
     /** `idle`, `calling`, `early`, `incoming` or `talking`. */
     this.state = 'idle';
     this.ended = 0;
-    /** Every message, for the text of a failure. */
+    /** Every message, for the failure message. */
     this.log = [];
     this.clients = new Map();
     this.context = new AudioContext();
@@ -61,7 +61,7 @@ class Phone {
     };
   }
 
-  // --- What a test orders.
+  // --- Commands of a test.
 
   async register() {
     await this.opened;
@@ -96,13 +96,13 @@ class Phone {
     return response.status;
   }
 
-  /** Answers the call that rings. */
+  /** Answers the ringing call. */
   async answer() {
     await this.open();
     await this.accept(this.ringing);
   }
 
-  /** Refuses the call that rings. */
+  /** Refuses the ringing call. */
   refuse(status) {
     this.respond(this.ringing, `${status} Refused`);
     this.close();
@@ -129,7 +129,7 @@ class Phone {
     return response.status;
   }
 
-  /** The amplitude of each frequency in what is heard now, of 32,768. */
+  /** The amplitude of each frequency in the audio received now, of 32,768. */
   loud(frequencies) {
     if (!this.analyser) return frequencies.map(() => 0);
     const samples = new Float32Array(this.analyser.fftSize);
@@ -183,7 +183,7 @@ class Phone {
     return {...this.dialog, headers: ['Content-Type: application/sdp'], body};
   }
 
-  /** Takes the answer in a 2xx, and acknowledges it. */
+  /** Applies the answer in a 2xx, and acknowledges it. */
   async settle(response) {
     if (response.headers.contact) this.dialog.target = uriOf(response.headers.contact[0]);
     this.send('ACK', this.dialog.target, this.dialog);
@@ -239,7 +239,7 @@ class Phone {
     client.final(response);
   }
 
-  /** Sends a request and returns its final response, after an answer to a challenge. */
+  /** Sends a request, with credentials after a challenge, and returns its final response. */
   async ask(method, uri, parts, provisional) {
     let [response, branch] = await this.exchange(method, uri, parts, provisional);
     if (response.status === 401 || response.status === 407) {

@@ -1,4 +1,4 @@
-//! Live calls over all nodes, and the records of those of a node that dies.
+//! Live calls across all nodes, and the records of the calls of a dead node.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn items(answer: &Answer) -> Vec<Value> {
     answer.json()["items"].as_array().unwrap().clone()
 }
 
-/// Two registered phones at a node, and a call between them that lasts.
+/// Two registered phones at a node, and a call between them that stays up.
 pub struct Talk {
     pub caller: Arc<Phone>,
     pub callee: Phone,
@@ -47,7 +47,7 @@ impl Talk {
 /// All records of the call log.
 pub async fn all_records(http: SocketAddr) -> Vec<Value> {
     let mut records = Vec::new();
-    // By cursors: with offsets a record that is stored meanwhile moves others to the next page.
+    // By cursors: with offsets, a record stored in the meantime moves others to the next page.
     let mut cursor = String::new();
     loop {
         let page = get(http, &format!("/cdrs?limit=200&cursor={cursor}")).await;
@@ -59,7 +59,7 @@ pub async fn all_records(http: SocketAddr) -> Vec<Value> {
     }
 }
 
-/// Waits until the call log has so many records, and returns them.
+/// Waits until the call log has this many records, and returns them.
 pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
     found(&format!("{count} records"), async || {
         let records = items(&get(http, "/cdrs?limit=100").await);
@@ -72,7 +72,7 @@ pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_shows_and_controls_the_calls_and_rooms_of_all() {
     let Some(mut cluster) = Cluster::start().await else { return };
-    // A room without NATS goes on, because it has no owner.
+    // A room without NATS stays live, because it has no owner.
     cluster.has_edge = false;
     let first = cluster.node("first", 1).await;
     let line = Line::to(cluster.nats.address).await;
@@ -130,7 +130,7 @@ async fn every_node_shows_and_controls_the_calls_and_rooms_of_all() {
     assert!((200..300).contains(&lock.status), "{lock:?}");
     assert_eq!(get(second.http(), &format!("/conferences/{room}")).await.json()["locked"], true);
 
-    // What a node that does not answer has is missing, and cannot be controlled.
+    // The data of a node that does not answer is missing, and its calls cannot be controlled.
     line.is_whole.send_replace(false);
     found("the part of this node", async || {
         (items(&get(first.http(), "/calls").await).len() == 1).then_some(())
@@ -175,7 +175,7 @@ async fn the_calls_of_a_killed_node_are_recorded_once_by_another_node() {
         metrics.contains("sidetone_cluster_call_entries 3\n").then_some(())
     })
     .await;
-    // One of them ends in order, and is not recorded again.
+    // One of them ends normally, and is not recorded again.
     talks[2].caller.hang_up().await.unwrap();
     records(second.http(), 1).await;
     found("two entries", async || {
@@ -196,7 +196,7 @@ async fn the_calls_of_a_killed_node_are_recorded_once_by_another_node() {
     let crashes = crashed.iter().filter(|record| record["hangup_cause"] == "CRASH");
     assert_eq!(crashes.count(), 2, "{crashed:#?}");
     assert!(crashed.iter().all(|record| record["billsec"].as_u64().unwrap() <= 60), "{crashed:#?}");
-    // The journal of the node comes back; nothing is recorded twice.
+    // The node replays its journal; nothing is recorded twice.
     let first = cluster.node_on("first", 1, data).await;
     first.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
     other.caller.hang_up().await.unwrap();

@@ -1,4 +1,4 @@
-//! What one node commits is in force at the others as soon as they are notified, long before they poll.
+//! A commit of one node takes effect at the others as soon as they are notified, long before they poll.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn id_of(node: &Node, list: &str, field: &str, value: &str) -> String {
     one["id"].as_str().unwrap().to_owned()
 }
 
-/// Readings of a changed directory at a node: after a notice, and by polling.
+/// The number of times a node has read a changed directory: after a notice, and by polling.
 async fn readings(node: &Node) -> (u64, u64) {
     let of = async |found: &str| {
         node.metric(&format!("sidetone_directory_changes_total{{found=\"{found}\"}}")).await
@@ -65,7 +65,7 @@ async fn a_new_password_at_one_node_ends_the_registration_at_another_at_once() {
     );
     // A node may poll in the moment between the commit and the message.
     assert!(notified >= ROUNDS - 1, "{notified} of {ROUNDS} by notices");
-    // The old password is good for nothing there.
+    // The old password is no longer accepted there.
     let old = Phone::start(phone_config(second.served.sip, "1001", answering())).await.unwrap();
     assert!(old.register("1001").await.is_err());
     drop(phone);

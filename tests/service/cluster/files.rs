@@ -1,4 +1,4 @@
-//! Recordings, traces and SIP messages that one node has, read and deleted through another one.
+//! Recordings, traces and SIP messages of one node, read and deleted through another one.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ async fn ask(method: &'static str, node: &Node, path: &str, body: Option<Value>)
     ask.send(node.http()).await
 }
 
-/// A recorded call at a node that is over: its id and the id of its recording, which is complete.
+/// A recorded call at a node that has ended: its id and the id of its complete recording.
 async fn recorded(at: &Node, from: &'static str, to: &'static str) -> (String, String) {
     let talk = Talk::at(at, from, to).await;
     let live = items(&get(at.http(), "/calls").await);
@@ -44,7 +44,7 @@ async fn recorded(at: &Node, from: &'static str, to: &'static str) -> (String, S
     (call, recording["id"].as_str().unwrap().to_owned())
 }
 
-/// An answer whose body is no text: its status, and its bytes after the head.
+/// A response whose body is not text: its status, and its bytes after the head.
 async fn bytes(node: &Node, path: &str, range: Option<&str>) -> (u16, Vec<u8>) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut stream = tokio::net::TcpStream::connect(node.http()).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_recording_is_read_and_deleted_through_another_node() {
     assert_eq!(deleted.status, 204, "{deleted:?}");
     assert_eq!(ask("GET", &second, &audio, None).await.status, 404);
 
-    // A node that is gone has its files.
+    // A node that is gone still has its files.
     let (call, recording) = recorded(&second, "1003", "1004").await;
     second.served.kill();
     first.sees(&token, &[("first", "up"), ("second", "gone")]).await;
@@ -98,14 +98,14 @@ fn recording_file(of: &Node) -> PathBuf {
     paths[0].clone()
 }
 
-/// The download ends, short of the length that was declared, so that the client sees that it is not whole.
+/// The download ends before its declared length, so the client can detect that it is incomplete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_download_from_a_node_that_falls_silent_ends() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let Some(cluster) = Cluster::start().await else { return };
     let (first, second, _) = cluster.two().await;
     let (call, recording) = recorded(&second, "1001", "1002").await;
-    // Longer than all that is buffered between the disk and the client.
+    // Longer than all buffers between the disk and the client.
     std::fs::File::options().append(true).open(recording_file(&second)).unwrap().set_len(LONG).unwrap();
     let mut stream = tokio::net::TcpStream::connect(first.http()).await.unwrap();
     let head = format!(
@@ -118,10 +118,10 @@ async fn a_download_from_a_node_that_falls_silent_ends() {
     let beginning = String::from_utf8_lossy(&read).to_lowercase();
     assert!(beginning.contains(&format!("\r\ncontent-length: {LONG}\r\n")), "{}", &beginning[..400]);
     second.served.signal("STOP");
-    // Whether the connection is closed or reset is the same to a client.
+    // A client does not distinguish a closed connection from a reset one.
     let _ = within("the end of the download", stream.read_to_end(&mut read)).await;
     assert!((read.len() as u64) < LONG, "the node was not asked any more when it fell silent");
-    // A client that resumes it is told to come again.
+    // A client that resumes the download is told to retry later.
     let rest = format!("bytes={}-", read.len());
     let again = Ask::new("GET", format!("/api/v1/cdrs/{call}/recordings/{recording}/audio"));
     let again = again.bearer(ADMIN).header("Range", &rest).send(first.http()).await;
@@ -163,7 +163,7 @@ async fn messages_that_are_not_stored_yet_are_read_through_another_node() {
     let talk = Talk::at(&second, "1001", "1002").await;
     talk.caller.hang_up().await.unwrap();
     within("the end of the call", talk.placed).await.unwrap();
-    // Half a minute after its end they are stored.
+    // They are stored half a minute after the end of the call.
     let call = found("the record", async || {
         Some(all_records(first.http()).await.pop()?["call_uuid"].as_str()?.to_owned())
     })
@@ -181,5 +181,5 @@ async fn messages_that_are_not_stored_yet_are_read_through_another_node() {
     assert_eq!(unknown.status, 404);
 }
 
-/// Bytes of a recording that is still read when its node falls silent.
+/// Size of a recording whose download is still running when its node becomes unreachable.
 const LONG: u64 = 256 * 1024 * 1024;

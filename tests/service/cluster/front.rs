@@ -32,7 +32,7 @@ impl Front {
         let list = dir.path().join("nodes.list");
         let lines: String = nodes.iter().map(|node| format!("1 sip:{}\n", node.served.sip)).collect();
         std::fs::write(&list, lines).unwrap();
-        // kamailio does not accept port 0: a port that is free on this address now.
+        // kamailio does not accept port 0, so a free port of this address is chosen.
         let address = UdpSocket::bind("127.0.0.9:0").unwrap().local_addr().unwrap();
         let process = Command::new("kamailio")
             .args(["-f", CONFIG, "-DD", "-E", "-m", "64", "-M", "8", "-l"])
@@ -66,7 +66,7 @@ impl Drop for Front {
     }
 }
 
-/// Calls until it succeeds: the proxy notices within seconds that a node is gone.
+/// Calls until it succeeds: the proxy notices a dead node within seconds.
 async fn connects(caller: &Phone, number: &str) {
     found("a call through the proxy", async || {
         let outcome = within("the call", caller.call(talking(number, 300))).await.ok()?;
@@ -88,7 +88,7 @@ async fn phones_behind_kamailio_are_served_by_the_node_that_is_there() {
     connects(&direct, "1002").await;
     assert_eq!(records(first.http(), 3).await.len(), 3);
 
-    // One node is drained: calls go to the other one.
+    // One node is drained: calls are sent to the other one.
     let config = cluster.config("first", 1, &first.data);
     let (code, _, err) = cluster.command(&["drain", "--node", "second"], &config);
     assert_eq!((code, err.as_str()), (0, ""));

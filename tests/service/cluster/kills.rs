@@ -1,7 +1,8 @@
 //! SIGKILL of one of three nodes at a random moment, with calls, a room and notes up.
 //!
-//! Two rounds with few calls; `SIDETONE_KILL_ROUNDS=20 cargo test --release --test service kills -- --nocapture` makes twenty.
-//! `SIDETONE_KILL_SEED` repeats a run, as far as machines do.
+//! Two rounds with few calls; `SIDETONE_KILL_ROUNDS=20 cargo test --release --test service kills -- --nocapture` runs
+//! twenty.
+//! `SIDETONE_KILL_SEED` repeats a run, as far as timing allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,21 +27,21 @@ const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
 const CALLEES: [&str; 3] = ["1004", "1005", "1006"];
 const GUESTS: [&str; 3] = ["1007", "1008", "1009"];
 const TONES: [u32; 3] = [430, 617, 941];
-/// How long a node must be silent before its calls are recorded: so that a round is short.
+/// The silence after which a node's calls are recorded; short, so that a round is short.
 const LOST_AFTER_S: u64 = 8;
-/// Rooms are back within 5 s on a machine that has the time; this one runs everything at once.
+/// Rooms are back within 5 s on an idle machine; this one runs all nodes and phones.
 const ROOM_BACK_MAX: Duration = Duration::from_secs(15);
 
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Calls of one phone at a node to another one of it, one after the other.
+/// Successive calls of one phone at a node to another phone of that node.
 struct Load {
     caller: Arc<Phone>,
     _callee: Phone,
     stop: watch::Sender<bool>,
-    /// Calls that were answered and are over.
+    /// Calls that were answered and have ended.
     answered: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
@@ -67,14 +68,14 @@ impl Load {
         Load { caller, _callee: callee, stop, answered, task }
     }
 
-    /// Ends after the present call; returns how many were answered.
+    /// Ends after the current call; returns the number of answered calls.
     async fn ends(self) -> u64 {
         self.stop.send_replace(true);
         within("the last call", self.task).await.unwrap();
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Its node is dead: how many calls were answered, the one that was up among them.
+    /// Its node is dead: returns the number of answered calls, including the one that was up.
     fn dies(self) -> u64 {
         let up = self.caller.calls().borrow().up as u64;
         self.task.abort();
@@ -82,7 +83,7 @@ impl Load {
     }
 }
 
-/// Requests over the other nodes, from three seconds after the death of one: none gets a 5xx.
+/// Requests through the other nodes, from three seconds after the death of one: none gets a 5xx.
 pub async fn http_answers(nodes: &[&Node], killed: Instant) {
     let from = killed + Duration::from_secs(3);
     while Instant::now() < from + Duration::from_secs(4) {
@@ -95,7 +96,7 @@ pub async fn http_answers(nodes: &[&Node], killed: Instant) {
     }
 }
 
-/// The records of the calls that a phone placed and that were answered.
+/// The records of the answered calls that a phone placed.
 async fn answered(node: &Node, caller: &str) -> u64 {
     let records = all_records(node.http()).await;
     let of =
@@ -103,12 +104,12 @@ async fn answered(node: &Node, caller: &str) -> u64 {
     records.iter().filter(of).count() as u64
 }
 
-/// Sends a note to a guest's phone; the node may die meanwhile.
+/// Sends a note to a guest's phone; the node may die in the meantime.
 async fn send_note(node: &Node, extension: &str, text: String) {
     let note = json!({"title": text});
     let path = format!("/api/v1/extensions/{extension}/message");
     let sent = Ask::new("POST", path).bearer(ADMIN).json(&note);
-    // Whether it arrives is not the question here.
+    // The test does not depend on its arrival.
     let _ = tokio::time::timeout(Duration::from_secs(1), sent.send(node.http())).await;
 }
 
@@ -116,7 +117,7 @@ pub fn ids(notes: &[ShownNote]) -> Vec<&str> {
     notes.iter().map(|note| note.id.as_str()).collect()
 }
 
-/// The phones of a dead node register at other nodes, and are called; returns how many calls were answered.
+/// The phones of a dead node register at other nodes, and are called; returns the number of answered calls.
 async fn phones_come_back((callees, callers): (&Node, &Node), victim: usize) -> u64 {
     let moved = registered(phone_config(callees.served.sip, CALLEES[victim], answering())).await;
     let caller = registered(phone_config(callers.served.sip, CALLERS[victim], answering())).await;
@@ -192,7 +193,7 @@ async fn one_round(
     let extensions = items(&get(nodes[victim].as_ref().unwrap().http(), "/extensions?limit=100").await);
     let guest = extensions.iter().find(|found| found["number"] == GUESTS[living[0]]).unwrap();
     let guest = guest["id"].as_str().unwrap().to_owned();
-    // A random moment of one of the next calls, with a note on its way.
+    // At a random state change of the next calls, with a note in progress.
     let mut moments = loads[victim].as_ref().unwrap().caller.calls();
     for _ in 0..rng.random_range(1..12) {
         within("a change of the calls", moments.changed()).await.unwrap();
@@ -213,7 +214,7 @@ async fn one_round(
 
     expected[victim] += phones_come_back((others[0], others[1]), victim).await;
 
-    // What it had answered is recorded, also what its journal alone knew when it comes back.
+    // Calls that it had answered are recorded, including those known only to its journal once it is back.
     for at in &living {
         expected[*at] += loads[*at].take().unwrap().ends().await;
     }
@@ -224,7 +225,7 @@ async fn one_round(
     for at in 0..nodes.len() {
         found(&format!("{} records of {}", expected[at], CALLERS[at]), async || {
             let count = answered(reader, CALLERS[at]).await;
-            // Of a call that was being answered when its node died, the caller may not know.
+            // The caller may not know of a call that was being answered when its node died.
             let most = expected[at] + u64::from(at == victim);
             assert!(count <= most, "{count} records of {} answered calls", expected[at]);
             (count >= expected[at]).then_some(())
@@ -238,10 +239,10 @@ async fn one_round(
     Round { killed: victim, room_back, recorded }
 }
 
-/// The number of records of the victim's answered calls. A node stores its journal in order: once a call after its return has
-/// a record, the calls before its end have theirs.
+/// The number of records of the victim's answered calls. A node stores its journal in order: once a call after its
+/// return has a record, the calls before its death have theirs.
 async fn settled(back: &Node, reader: &Node, victim: usize) -> u64 {
-    // The phones the other way round, so that it is not one of the counted calls.
+    // With caller and callee exchanged, so that it is not one of the counted calls.
     let caller = registered(phone_config(back.served.sip, CALLEES[victim], answering())).await;
     let _callee = registered(phone_config(back.served.sip, CALLERS[victim], answering())).await;
     let before = answered(reader, CALLEES[victim]).await;

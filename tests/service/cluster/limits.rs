@@ -1,4 +1,4 @@
-//! Limits that all nodes keep together: outbound calls of an organisation, and requests of a key.
+//! Limits that all nodes enforce together: outbound calls of an organisation, and requests of a key.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ async fn limit(cluster: &Cluster, carrier: &Phone, outbound: u32) {
     store.close().await;
 }
 
-/// A call to the world that lasts.
+/// An external call that stays up.
 pub struct Outbound {
     phone: Arc<Phone>,
     pub placed: JoinHandle<()>,
@@ -62,7 +62,7 @@ impl Outbound {
         found("a place for a call", async || Outbound::attempt(phone).await).await
     }
 
-    /// The call, unless it is refused.
+    /// The call, or none when it is refused.
     pub async fn attempt(phone: &Arc<Phone>) -> Option<Outbound> {
         let caller = Arc::clone(phone);
         let mut placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
@@ -84,12 +84,12 @@ async fn phone(node: &Node, number: &str) -> Arc<Phone> {
     Arc::new(registered(phone_config(node.served.sip, number, answering())).await)
 }
 
-/// The status of a call that is refused.
+/// The status of a refused call.
 pub async fn refused(phone: &Phone) -> u16 {
     within("the refusal", phone.call(open_end(WORLD))).await.unwrap().status
 }
 
-/// Waits until every node counts with all others: no decision is made by a share any more.
+/// Waits until every node counts together with all others: no node decides by its share any more.
 pub async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
     let shared = async || {
         let mut sum = 0;
@@ -128,13 +128,13 @@ async fn the_outbound_calls_of_three_nodes_are_limited_together() {
     assert_eq!(refused(&three).await, 503, "two are up at other nodes");
     assert_eq!(refused(&one).await, 503);
     at_first.ends().await;
-    // The place is free within the time that it takes to say so.
+    // The place becomes free as soon as the message of that arrives.
     let began = Instant::now();
     let at_third = Outbound::when_there_is_a_place(&three).await;
     eprintln!("a place was free again after {:.2} s at most", began.elapsed().as_secs_f64());
     assert_eq!(refused(&one).await, 503);
 
-    // The second node dies: its call leaves the count when the others see that.
+    // The second node dies: its call is no longer counted when the others notice.
     at_second.placed.abort();
     second.served.kill();
     first.sees(&token, &[("first", "up"), ("second", "gone"), ("third", "up")]).await;
@@ -145,7 +145,7 @@ async fn the_outbound_calls_of_three_nodes_are_limited_together() {
     at_first.ends().await;
 }
 
-/// How many decisions these nodes have made by their shares.
+/// The number of decisions that these nodes have made by their shares.
 async fn by_share(nodes: [&Node; 2]) -> u64 {
     let mut sum = 0;
     for node in nodes {
@@ -154,7 +154,7 @@ async fn by_share(nodes: [&Node; 2]) -> u64 {
     sum
 }
 
-/// Whether neither phone gets a call through, and no node has decided that by its share.
+/// Whether both phones are refused, and no node decided that by its share.
 async fn all_are_refused(nodes: [&Node; 2], phones: [&Arc<Phone>; 2]) -> bool {
     let before = by_share(nodes).await;
     let mut refused = true;
@@ -205,7 +205,7 @@ async fn the_calls_of_a_node_that_is_cut_off_from_nats_stay_counted_until_it_die
         assert!(all_are_refused(nodes, [&one, &two]).await, "after {:?}", began.elapsed());
     }
     assert_eq!((three.calls().borrow().up, four.calls().borrow().up), (1, 1), "they were up all the time");
-    // It dies: its beat in the database stands still.
+    // It dies: its heartbeat in the database stops.
     held.into_iter().for_each(|call| call.placed.abort());
     third.served.kill();
     let died = Instant::now();
@@ -216,7 +216,7 @@ async fn the_calls_of_a_node_that_is_cut_off_from_nats_stay_counted_until_it_die
     }
 }
 
-/// How many of `count` requests with a key are let through by these nodes, in turns.
+/// The number of `count` requests with a key that these nodes accept, in turns.
 async fn let_through(nodes: &[&Node], key: &str, count: usize) -> usize {
     let mut allowed = 0;
     for at in 0..count {
@@ -247,7 +247,7 @@ async fn the_requests_of_a_key_are_counted_by_all_nodes_and_by_the_share_without
     assert!(began.elapsed() < Duration::from_secs(50), "the machine is too slow for one window");
     assert_eq!(allowed, 30, "the limit of one node");
 
-    // Cut off, a node goes by its own share.
+    // A node that is cut off uses its own share.
     line.is_whole.send_replace(false);
     found("the isolation", async || {
         second.metrics().await.contains("sidetone_cluster_linked 0\n").then_some(())
@@ -284,7 +284,7 @@ async fn credit_is_spent_once_and_not_once_at_every_node() {
     declare(1).await;
     let (first, second, token) = cluster.two().await;
     let [one, two] = [phone(&first, "1001").await, phone(&second, "1002").await];
-    // The first minute takes all that there is.
+    // The first minute reserves the entire credit.
     let call = Outbound::of(&one).await;
     assert_eq!(refused(&two).await, 402, "the other node has it");
     call.ends().await;
@@ -292,7 +292,7 @@ async fn credit_is_spent_once_and_not_once_at_every_node() {
     for phone in [&one, &two] {
         assert_eq!(refused(phone).await, 402, "it is used up");
     }
-    // With more credit both nodes have their part.
+    // With more credit both nodes have a reserve.
     declare(40).await;
     let granted = balance(&first, &token).await;
     assert!(granted > 3_000, "{granted}");

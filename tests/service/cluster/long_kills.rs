@@ -33,12 +33,12 @@ const RATE: f64 = 10.0;
 const HOLD: Duration = Duration::from_secs(10);
 const UP_AT_NODE: usize = 95;
 const ROOMS: usize = 10;
-/// Calls with audio of each node, whose packets are counted.
+/// Calls with audio at each node, whose packets are counted.
 const TALKS: usize = 2;
 const ROUNDS_MAX: u64 = 60;
-/// Calls that end at the caller between two looks at what its calls are.
+/// Calls that may end at the caller between two reads of its state.
 const BETWEEN_MAX: u64 = 3;
-/// The laws of the issue.
+/// The limits set by the issue.
 const RECORDED_MAX: Duration = Duration::from_secs(90);
 const ROOMS_BACK_MAX: Duration = Duration::from_secs(5);
 const PHONES_BACK_MAX: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ fn site() -> String {
     directory() + &phones + &rooms
 }
 
-/// The answered calls of each caller in the call log.
+/// The number of answered calls of each caller in the call log.
 pub async fn answered_calls(url: &str) -> BTreeMap<String, u64> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let statement = "SELECT caller_number, count(*) FROM cdrs WHERE answered_at_us IS NOT NULL \
@@ -160,7 +160,7 @@ impl AudioCall {
         AudioCall { caller, _callee: callee, call, number: talker(at, number, 0) }
     }
 
-    /// Hangs up, and returns the packets that the worse direction of its record misses, in hundredths of a percent.
+    /// Hangs up, and returns the packet loss of the worse direction in the record, in hundredths of a percent.
     async fn ends(self, url: &str) -> i64 {
         assert!(!self.call.is_finished(), "a call elsewhere ended");
         let before = self.losses(url).await.len();
@@ -179,7 +179,7 @@ impl AudioCall {
     }
 }
 
-/// What the records of a caller miss in packets, newest first; `None` of a call that died with its node.
+/// The packet loss in the records of a caller, newest first; `None` for a call that died with its node.
 async fn losses(url: &str, number: &str) -> Vec<Option<i64>> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let statement = "SELECT GREATEST(loss_pct_hundredths, loss_pct_b_hundredths) FROM cdrs \
@@ -188,7 +188,7 @@ async fn losses(url: &str, number: &str) -> Vec<Option<i64>> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// What a round has measured.
+/// The figures of a round.
 #[derive(Default)]
 struct Round {
     killed: usize,
@@ -201,7 +201,7 @@ struct Round {
     statuses: BTreeMap<u16, u64>,
 }
 
-/// What is up when a node is killed.
+/// The calls that are up when a node is killed.
 struct Load {
     round: u64,
     callers: Vec<Arc<Phone>>,
@@ -270,7 +270,7 @@ impl Load {
     }
 }
 
-/// Answers at once, and sends no audio.
+/// Answers immediately, and sends no audio.
 fn silent() -> Answering {
     Answering::Answer { after: Duration::ZERO, talk: None }
 }
@@ -279,7 +279,7 @@ async fn send_notes(node: &Node, extension: &str, round: u64) {
     for note in 0..3 {
         let ask = Ask::new("POST", format!("/api/v1/extensions/{extension}/message")).bearer(ADMIN);
         let ask = ask.json(&json!({"title": format!("{round}.{note}")}));
-        // Whether it arrives is not the question here.
+        // The test does not depend on its arrival.
         let _ = tokio::time::timeout(Duration::from_millis(300), ask.send(node.http())).await;
     }
 }
@@ -306,7 +306,7 @@ async fn one_round(
 
     let (data, killed) = (dying.data, Instant::now());
     dying.served.kill();
-    // In this order: a call that ends between the two looks is missing in both, and not counted twice.
+    // In this order: a call that ends between the two reads is missing in both, and is not counted twice.
     let dead = load.rates[victim].take().unwrap().dies();
     let at_death = *load.callers[victim].calls().borrow();
     let unknown = at_death.ringing as u64 + BETWEEN_MAX;
@@ -356,7 +356,7 @@ async fn one_round(
         let counts = answered_calls(&url).await;
         let of = |at: usize| counts.get(&caller(load.round, at)).copied().unwrap_or_default();
         for (at, calls) in &expected {
-            // A caller may not know of a call that was being answered when the node died.
+            // The caller may not know of a call that was being answered when the node died.
             let most = calls + if *at == victim { unknown } else { 0 };
             assert!(of(*at) <= most, "{} records of {calls} answered calls of node {at}", of(*at));
         }
@@ -389,7 +389,7 @@ async fn one_round(
     }
     let back = cluster.node_on(NAMES[victim], victim as u8 + 1, data).await;
     back.sees(token, &ALL_UP).await;
-    // What its journal alone knew is a record of a call that is counted already, or of one that was being answered.
+    // A call known only to its journal is counted already, or was being answered.
     let counts = answered_calls(&url).await;
     let count = counts.get(&caller(round, victim)).copied().unwrap_or_default();
     assert!(count <= answered_there + unknown, "{count} records of {answered_there} calls");

@@ -21,7 +21,7 @@ const CALLEES: [&str; 3] = ["1004", "1005", "1006"];
 /// New calls a second at all nodes.
 const RATE: f64 = 20.0;
 const HOLD: Duration = Duration::from_secs(3);
-/// How long calls go on at all three nodes between two upgrades.
+/// How long calls continue at all three nodes between two upgrades.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The phones of a pair: they register at another node when theirs is drained.
@@ -33,8 +33,8 @@ async fn pair(node: &Node, at: usize) -> Pair {
     Arc::new((phone(CALLERS[at]).await, phone(CALLEES[at]).await))
 }
 
-/// The status of a call of a pair; a node that drains refuses it, and it is placed again where the pair has moved to, as
-/// what is in front of the nodes does.
+/// The status of a call of a pair. A draining node refuses it, and it is placed again at the pair's new node, as
+/// a proxy in front of the nodes does.
 async fn call(mut pairs: watch::Receiver<Pair>, at: usize) -> u16 {
     loop {
         let pair = Arc::clone(&pairs.borrow_and_update());
@@ -77,7 +77,7 @@ async fn long_rolling_upgrade_under_twenty_calls_a_second() {
         let back = cluster.node_on(NAMES[drained], drained as u8 + 1, data).await;
         back.sees(&token, &ALL_UP).await;
         nodes[drained] = Some(back);
-        // As proxies and DNS have it: it has phones again.
+        // As with proxies and DNS: the node gets phones again.
         present[drained].send_replace(pair(nodes[drained].as_ref().unwrap(), drained).await);
         places[drained] = drained;
     }

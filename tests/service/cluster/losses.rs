@@ -12,12 +12,12 @@ use crate::site::found;
 
 const GUEST: &str = "1001";
 const TONE: u32 = 430;
-/// How long a node must be silent before its calls are recorded, and its rooms closed.
+/// The silence after which a node's calls are recorded, and its rooms closed.
 const LOST_AFTER_S: u64 = 8;
-/// Reads of a live room that died with its node.
+/// The longest time of reads of a live room that died with its node.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
 
-/// The ends of that session which a stream has shown.
+/// The number of end events of that session on a stream.
 fn ends(stream: &Stream, session: &Value) -> usize {
     let news = stream.of("conference.updated", "session_id", session);
     news.iter().filter(|event| event["data"]["action"] == "ended").count()
@@ -63,7 +63,7 @@ async fn a_room_that_dies_with_its_node_is_gone_and_its_end_is_told_once() {
     assert_eq!(records[0]["hangup_cause"], "CRASH", "{records:#?}");
     let recorded = killed.elapsed();
 
-    // The node comes back, and has nothing to add.
+    // The node comes back, and adds nothing.
     let first = cluster.node_on("first", 1, data).await;
     first.sees(&token, &ALL_UP).await;
     let again = Guest::joins(&first, GUEST, TONE).await;

@@ -1,4 +1,4 @@
-//! Which nodes are there: seen by all, lost, isolated, back.
+//! The membership of nodes: seen by all, lost, isolated, back.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ async fn three_nodes_see_each_other_a_death_an_order_to_stop_and_a_return() {
     for node in [&first, &second, &third] {
         node.sees(&token, &all_up).await;
     }
-    // Keys are of organisations; the nodes are the operator's.
+    // Keys belong to organisations; only the operator sees nodes.
     assert_eq!(Ask::new("GET", "/api/v1/nodes").bearer(ADMIN).send(first.http()).await.status, 403);
     let page = Ask::new("GET", "/api/v1/nodes?limit=1&offset=1").bearer(&token).send(second.http()).await;
     let page = page.json();
@@ -76,7 +76,7 @@ async fn a_node_that_nats_does_not_reach_says_so_goes_on_and_comes_back() {
 
     line.is_whole.send_replace(false);
     first.sees(&token, &[("first", "up"), ("second", "gone")]).await;
-    // The node that is cut off judges no other one.
+    // The isolated node does not declare any other one lost.
     second.sees(&token, &[("first", "unknown"), ("second", "up")]).await;
     let answer = found("the reason", async || {
         let answer = ready(second.http()).await;

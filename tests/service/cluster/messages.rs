@@ -1,4 +1,4 @@
-//! What a call costs in messages of NATS.
+//! The number of NATS messages of a call.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ async fn heartbeats(node: &Node) -> u64 {
     node.metric("sidetone_cluster_heartbeats_total{result=\"written\"}").await
 }
 
-/// Waits until the node has no entry of a call any more.
+/// Waits until the node has no call entry left.
 async fn is_done(node: &Node) {
     found("the end of all entries", async || {
         node.metrics().await.contains("sidetone_cluster_call_entries 0\n").then_some(())
@@ -36,7 +36,7 @@ async fn a_call_inside_one_node_costs_four_messages_of_nats_and_two_more_when_it
     let _callee = registered(phone_config(first.served.sip, "1002", answering())).await;
     assert_eq!(within("a call", caller.call(talking("1002", 50))).await.unwrap().status, 200);
     is_done(&first).await;
-    // Heartbeats and their delivery go on meanwhile: their rate is measured with nothing else up.
+    // Heartbeats and their delivery continue: their rate is measured without calls.
     let (began, before) = (Instant::now(), messages(&cluster).await);
     let beats = heartbeats(&first).await;
     found("five heartbeats", async || (heartbeats(&first).await >= beats + 5).then_some(())).await;

@@ -13,7 +13,7 @@ use crate::site::until;
 pub struct Nats {
     process: Child,
     pub address: SocketAddr,
-    /// Where it shows its counters.
+    /// The address of its counters.
     pub monitor: SocketAddr,
     _dir: TempDir,
 }
@@ -67,7 +67,7 @@ impl Nats {
 
 impl Drop for Nats {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

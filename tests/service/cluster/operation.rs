@@ -1,4 +1,4 @@
-//! What an operator does with nodes: drains one, and learns of a room that is live at two.
+//! Operation of nodes: draining one, and the notice of a room that is live at two.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn a_node_is_drained_from_another_machine() {
     assert_eq!((code, err.as_str()), (1, "sidetone: drain: third is not up; up are first, second\n"));
     let (code, out, err) = cluster.command(&["drain", "--node", "second"], &config);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "second drains: 1 live calls\n", ""));
-    // The call goes on, and the others see what the node does.
+    // The call continues, and the other nodes see the drain.
     found("draining", async || {
         let nodes = Ask::new("GET", "/api/v1/nodes").bearer(&token).send(first.http()).await.json();
         (nodes["items"][1]["draining"] == true && nodes["items"][1]["state"] == "up").then_some(())

@@ -1,5 +1,5 @@
-//! What nodes do for each other, in every pairing: three nodes with phones at each, and requests at a node where none of
-//! the phones is.
+//! Functions across nodes, in every pairing: three nodes with phones at each, and requests at a node without any of
+//! the phones involved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct World {
     _dir: TempDir,
 }
 
-/// A request at a node; a busy machine, where another node is silent for a moment, is asked again.
+/// A request at a node. A 503 is repeated, because another node may be unreachable for a moment on a busy machine.
 async fn ask(node: &Node, method: &'static str, path: &str, body: &Value) -> Answer {
     found(path, async || {
         let ask = Ask::new(method, format!("/api/v1{path}")).bearer(ADMIN);
@@ -56,7 +56,7 @@ async fn ask(node: &Node, method: &'static str, path: &str, body: &Value) -> Ans
     .await
 }
 
-/// The same; it succeeds.
+/// The same; it must succeed.
 async fn done(node: &Node, method: &'static str, path: &str, body: Value) -> Answer {
     let answer = ask(node, method, path, &body).await;
     assert!((200..300).contains(&answer.status), "{method} {path} at {}: {answer:?}", node.name);
@@ -93,7 +93,7 @@ impl World {
         Some(World { nodes, callers, callees, streams, receiver, webhook, _cluster: cluster, _dir: dir })
     }
 
-    /// A call of a phone at one node to a phone at another one that lasts; with its id, read at a third.
+    /// A call of a phone at one node to a phone at another one that stays up; returned with its id, read at a third.
     async fn call(&self, [from, to, reader]: [usize; 3]) -> (String, JoinHandle<()>) {
         let (caller, number) = (Arc::clone(&self.callers[from]), CALLEES[to]);
         let placed = tokio::spawn(async move { drop(caller.call(open_end(number)).await) });
@@ -144,7 +144,8 @@ impl World {
         }
     }
 
-    /// Notes to phones at rest, and into calls; each call is held, resumed and ended through a node that has none of it.
+    /// Notes to idle phones, and into calls; each call is held, resumed and ended through a node with neither of its
+    /// phones.
     async fn notes_and_controls_reach_every_node(&self) {
         let extensions = items(&get(self.nodes[0].http(), "/extensions?limit=100").await);
         let id = |number: &str| {
@@ -225,7 +226,7 @@ impl World {
         assert_eq!(gone.status, 404, "{gone:?}");
     }
 
-    /// What a key does once, it does once at all nodes together.
+    /// A request with an idempotency key is carried out once, across all nodes.
     async fn an_idempotency_key_is_that_of_all_nodes(&self) {
         for (round, order) in ORDERS.into_iter().enumerate() {
             let name = format!("team {round}");
@@ -250,12 +251,12 @@ impl World {
         }
     }
 
-    /// A call that a program requests of one node is cancelled through another one.
+    /// A call that is requested at one node is cancelled through another one.
     async fn a_request_is_cancelled_at_another_node(&self) {
         let [first, second, third] = &self.nodes;
         let ringing = registered(phone_config(third.served.sip, GUESTS[2], Answering::Ring)).await;
         let call = json!({"from": GUESTS[2], "to": CALLEES[0]});
-        // Until the node knows this phone, a request rings an earlier one of the extension, or none.
+        // Until the node knows this phone, a request rings an earlier phone of the extension, or none.
         let placed = found("a request that rings", async || {
             let placed = Ask::new("POST", "/api/v1/calls").bearer(OTHER).json(&call).send(first.http()).await;
             let mut state = ringing.calls();
@@ -274,7 +275,7 @@ impl World {
         .await;
     }
 
-    /// H10: a key places sixty calls a minute, wherever it asks; what is tried dry is not counted.
+    /// H10: a key places sixty calls a minute, at whatever node; a dry run is not counted.
     async fn a_key_places_sixty_calls_a_minute(&self) {
         let _refusing =
             registered(phone_config(self.nodes[0].served.sip, GUESTS[0], Answering::Refuse(486))).await;
@@ -300,13 +301,13 @@ impl World {
         found("the end of all of them", async || {
             let page = ask(&self.nodes[2], "GET", "/call-requests?state=failed&limit=1", &Value::Null).await;
             assert_eq!(page.status, 200, "{page:?}");
-            // And those of the call that was cancelled, which an earlier phone had refused.
+            // Including the requests before the cancelled call, which an earlier phone had refused.
             (page.json()["total"].as_u64() >= Some(PLACEMENTS as u64)).then_some(())
         })
         .await;
     }
 
-    /// Each event has reached every stream once, and the webhook in one delivery that its secret verifies.
+    /// Each event has arrived on every stream once, and at the webhook in one delivery that its secret verifies.
     async fn every_event_arrives_once(&mut self) {
         let records = found("all records", async || {
             let records = all_records(self.nodes[2].http()).await;

@@ -1,4 +1,4 @@
-//! D11: one of three nodes is cut off from NATS, or from the database; nothing is sent to it and nothing comes from it,
+//! D11: one of three nodes is cut off from NATS, or from the database: no data passes in either direction,
 //! while its connections stay open.
 //!
 //! `long_partitions_of_a_minute` holds the cuts for sixty seconds each.
@@ -25,12 +25,12 @@ use crate::two_nodes::address_in;
 
 const TONES: [u32; 2] = [430, 617];
 const GUESTS: [&str; 2] = ["1007", "1008"];
-/// Rung by the room when it opens.
+/// A member that the room calls when it opens.
 const MEMBER: &str = "1009";
-/// Outbound calls of all nodes together, and the share of each of three nodes.
+/// The limit of outbound calls of all nodes together, and the share of each of three nodes.
 const LIMIT: usize = 3;
 const SHARE: usize = 1;
-/// D11: what was cut off works as before within this time after the end of the partition.
+/// D11: the isolated node works as before within this time after the end of the partition.
 const HEALED_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-/// Watches until it is told to stop.
+/// A task that watches until it is stopped.
 struct Watch<T> {
     stop: watch::Sender<bool>,
     task: JoinHandle<T>,
@@ -99,13 +99,13 @@ impl<T> Watch<T> {
     }
 }
 
-/// Counts how often a second node owned a room while a first one did before and after.
+/// Counts how often a second node owned a room while a first one owned it before and after.
 fn owners(nodes: &[Node; 3]) -> Watch<(u64, u64)> {
     let addresses = [0, 1, 2].map(|at| nodes[at].http());
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(async move {
         let (mut looks, mut doubles) = (0, 0);
-        // The last three looks, oldest first: one at each node.
+        // The last three reads, oldest first: one at each node.
         let mut last = [false; 3];
         while !*stopped.borrow() {
             for (at, address) in addresses.into_iter().enumerate() {
@@ -141,7 +141,7 @@ fn most_calls(phone: &Phone) -> Watch<usize> {
     Watch { stop, task }
 }
 
-/// All three nodes are asked with one key: one effect, also while one of them is cut off from NATS.
+/// All three nodes get a request with one key: it has one effect, also while one node is cut off from NATS.
 async fn one_key_has_one_effect(nodes: &[Node; 3], name: &str) {
     let ask = post("/teams", ADMIN, name, &json!({"name": name}));
     let [first, second, third] = [0, 1, 2].map(|at| nodes[at].http());
@@ -180,7 +180,7 @@ async fn without_nats(world: &World, time: Duration) {
     }
     let member = registered(phone_config(second.served.sip, MEMBER, Answering::Ring)).await;
     let (owners, rung) = (owners(nodes), most_calls(&member));
-    // The room lives at the node that will be cut off.
+    // The room is live at the node that will be cut off.
     let away = Guest::joins(third, GUESTS[0], TONES[0]).await;
     one_room(third, &GUESTS[..1]).await;
     let stays = Guest::joins(first, GUESTS[1], TONES[1]).await;
@@ -271,7 +271,7 @@ async fn without_a_database(world: &World, time: Duration) {
     .await;
     let back = healed.elapsed();
     assert!(back <= HEALED_MAX, "{back:?}");
-    // What the node sent in the silence arrived after it, and had no second effect.
+    // What the node sent during the partition arrived afterwards, and had no second effect.
     assert_eq!(again.json()["id"], at_first.json()["id"], "{again:?}");
     for node in &world.nodes {
         let made = teams(node.http()).await.iter().filter(|team| team["name"] == name.as_str()).count();
@@ -286,7 +286,7 @@ async fn without_a_database(world: &World, time: Duration) {
     );
 }
 
-/// The third node is cut off from both for `time`: its calls go on, and are recorded once.
+/// The third node is cut off from both for `time`: its calls continue, and are recorded once.
 async fn without_both(world: &World, time: Duration) {
     let [first, _, third] = &world.nodes;
     let talk = Talk::at(third, "1003", "1006").await;

@@ -27,7 +27,7 @@ async fn extension(node: &Node, number: &str) -> String {
     found["id"].as_str().unwrap().to_owned()
 }
 
-/// Calls until the phone is known at the caller's node: a call before that is refused at once.
+/// Calls until the phone is known at the caller's node: a call before that is refused immediately.
 async fn call(caller: &Phone, plan: &CallPlan) -> CallOutcome {
     found("a call that reaches its phone", async || {
         let outcome = caller.call(plan.clone()).await.unwrap();
@@ -36,8 +36,8 @@ async fn call(caller: &Phone, plan: &CallPlan) -> CallOutcome {
     .await
 }
 
-/// Places a call that lasts, as [`call`] does, and returns once `callee`, which has no call, rings or answers. The task
-/// ends with the final status.
+/// Places a call that stays up, as [`call`] does, and returns once `callee`, which has no call, rings or answers. The
+/// task ends with the final status.
 pub async fn place(caller: &Arc<Phone>, callee: &Phone, number: &'static str) -> JoinHandle<u16> {
     calls(callee, 0, 0).await;
     found("a call that reaches its phone", async || {
@@ -141,7 +141,7 @@ async fn phones_of_one_extension_at_two_nodes_ring_together() {
     let caller = Arc::new(phone(&first, "1001").await);
     let here = registered(phone_config(first.served.sip, "1002", Answering::Ring)).await;
     let there = registered(phone_config(second.served.sip, "1002", Answering::Ring)).await;
-    // It rings at both once the binding has come here.
+    // It rings at both once the binding is known here.
     found("both ring", async || {
         let placed = place(&caller, &here, "1002").await;
         calls(&here, 1, 0).await;
@@ -215,10 +215,10 @@ async fn the_phones_of_a_killed_node_are_skipped_until_they_register_elsewhere()
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = registered(phone_config(second.served.sip, "1002", Answering::Ring)).await;
     let placed = place(&caller, &callee, "1002").await;
-    // A call that rings there ends when its node is found to be gone, and a new one is not tried.
+    // A call that rings there ends when its node is found dead, and a new one is not sent there.
     let killed = Instant::now();
     second.served.kill();
-    // At once if it died before its 180 arrived: the network refuses the INVITE that is sent again.
+    // Immediately if the node died before its 180 arrived: the retransmitted INVITE causes an ICMP error.
     let status = within("the end of the ringing call", placed).await.unwrap();
     assert_eq!(status, 480);
     eprintln!("a call that rings at a killed node ends after {:.1} s", killed.elapsed().as_secs_f64());
@@ -242,7 +242,7 @@ async fn a_phone_that_vanished_or_moved_is_not_waited_for() {
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = phone(&second, "1002").await;
     assert_eq!(within("the call", call(&caller, &talking("1002", 300))).await.status, 200);
-    // Its process ends without a REGISTER or BYE: the network refuses what is sent to it.
+    // Its process ends without a REGISTER or BYE: a datagram to it causes an ICMP error.
     drop(callee);
     let began = Instant::now();
     let outcome = within("the call", caller.call(open_end("1002"))).await.unwrap();
@@ -254,12 +254,12 @@ async fn a_phone_that_vanished_or_moved_is_not_waited_for() {
     calls(&moved, 0, 0).await;
 }
 
-/// The messages that the edge of a node has dropped.
+/// The messages that the node's internal listener has dropped.
 async fn dropped(node: &Node) -> u64 {
     node.metric("sidetone_edge_messages_total{result=\"dropped\"}").await
 }
 
-/// The internal listener is for members, and for tokens that the node has signed.
+/// The internal listener accepts only members, and only tokens that the node has signed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_and_forged_tokens_reach_no_phone() {
     let Some(cluster) = Cluster::start().await else { return };

@@ -1,4 +1,4 @@
-//! Calls at a fixed rate, begun by the clock, whatever became of those before.
+//! Calls at a fixed rate, started by the clock, whatever became of earlier ones.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,7 +11,7 @@ use tokio::time::interval;
 
 use crate::site::within;
 
-/// Calls under way, and the statuses of those that are over: 200 for one that was answered.
+/// Calls in progress, and the statuses of ended ones: 200 for an answered call.
 pub struct Rate {
     stop: watch::Sender<bool>,
     statuses: Arc<Mutex<BTreeMap<u16, u64>>>,
@@ -19,7 +19,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Begins `per_second` calls a second; `call` places the one of that number and returns its status when it is over.
+    /// Starts `per_second` calls a second; `call` places the call of that number and returns its status when it has
+    /// ended.
     pub fn begin<F>(per_second: f64, call: impl Fn(usize) -> F + Send + 'static) -> Rate
     where
         F: Future<Output = u16> + Send + 'static,
@@ -47,12 +48,12 @@ impl Rate {
         Rate { stop, statuses, task }
     }
 
-    /// How many calls ended with each status so far.
+    /// The number of ended calls by status so far.
     pub fn statuses(&self) -> BTreeMap<u16, u64> {
         self.statuses.lock().unwrap().clone()
     }
 
-    /// No more calls are begun; returns when the last one is over.
+    /// Starts no more calls; returns when the last one has ended.
     pub async fn ends(self) -> BTreeMap<u16, u64> {
         self.stop.send_replace(true);
         within("the last call", self.task).await.unwrap();
@@ -60,7 +61,7 @@ impl Rate {
         statuses.clone()
     }
 
-    /// Its phones have lost their node: what was under way has no end.
+    /// Its phones have lost their node: calls in progress have no result.
     pub fn dies(self) -> BTreeMap<u16, u64> {
         self.task.abort();
         self.statuses()

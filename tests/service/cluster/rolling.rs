@@ -1,4 +1,4 @@
-//! A rolling upgrade: each of three nodes is drained, ends and starts again, while calls go on at all of them, and a room with
+//! A rolling upgrade: each of three nodes is drained, ends and starts again, with calls at all of them, and a room with
 //! callers at all of them.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const NAMES: [&str; 3] = ["first", "second", "third"];
 const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
 const CALLEES: [&str; 3] = ["1004", "1005", "1006"];
 
-/// The callers of the room, and what they say.
+/// The callers of the room, and their tones.
 const GUESTS: [(&str, u32); 3] = [("1007", 430), ("1008", 617), ("1009", 941)];
 
 /// The phones of a pair: they register at another node when theirs is drained.
@@ -28,10 +28,10 @@ async fn pair(node: &Node, at: usize) -> Pair {
     Arc::new((phone(CALLERS[at]).await, phone(CALLEES[at]).await))
 }
 
-/// Calls of a pair, one after the other.
+/// Successive calls of a pair.
 struct Load {
     pair: watch::Sender<Option<Pair>>,
-    /// How many calls were answered, and the statuses of those that failed.
+    /// The number of answered calls, and the statuses of failed ones.
     task: JoinHandle<(u64, Vec<u16>)>,
 }
 
@@ -45,7 +45,8 @@ impl Load {
                 let status = pair.0.call(talking(CALLEES[at], 400)).await.map_or(0, |outcome| outcome.status);
                 match status {
                     200 => answered += 1,
-                    // What is in front of the nodes tries another one: here, when the phones have moved.
+                    // A proxy in front of the nodes would try another one; here the call waits until the phones have
+                    // moved.
                     503 => {
                         let _ = pairs.changed().await;
                     }
@@ -90,12 +91,12 @@ async fn no_call_fails_while_one_node_after_the_other_is_drained_and_starts_agai
         let config = cluster.config(NAMES[next], next as u8 + 1, &nodes[next].as_ref().unwrap().data);
         let (code, _, err) = cluster.command(&["drain", "--node", NAMES[drained]], &config);
         assert_eq!((code, err.as_str()), (0, ""));
-        // Every pair that is at this node, its own and those that came here.
+        // Every pair at this node, its own and those that moved here.
         for (at, load) in loads.iter().enumerate().filter(|(at, _)| places[*at] == drained) {
             let moved = pair(nodes[next].as_ref().unwrap(), at).await;
             load.pair.send_replace(Some(moved));
         }
-        // The room goes to another node with all its callers. Those of this one call again at the next.
+        // The room moves to another node with all its callers. Those of this node call again at the next.
         let node = nodes[drained].as_ref().unwrap();
         found("the end of the room at the drained node", async || {
             (node.metric("sidetone_room_sessions_live").await == 0).then_some(())

@@ -1,4 +1,4 @@
-//! Both parties of a call in a room that lives at another node, and that goes from node to node.
+//! Both parties of a call in a room that is live at another node, and that moves from node to node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     let status = within("the end of the first node", first.served.ended()).await;
     assert!(status.success(), "{status}");
 
-    // And goes with both parties to the next one.
+    // And moves with both parties to the next one.
     let third = cluster.node("third", 3).await;
     for node in [&second, &third] {
         node.sees(&token, &[("first", "left"), ("second", "up"), ("third", "up")]).await;
@@ -91,7 +91,7 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     one_room(&third, &["1001", "1002"]).await;
     hears(&caller.heard, &TONES, &[TONES[1]]).await;
     hears(&called_hears, &TONES, &[TONES[0]]).await;
-    // Each leaves for itself.
+    // Each hangs up separately.
     caller.leaves().await;
     one_room(&third, &["1002"]).await;
     calls(&called, 0, 1).await;

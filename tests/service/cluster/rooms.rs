@@ -21,7 +21,7 @@ use crate::two_nodes::Line;
 /// None is a sum of others or of their harmonics.
 const TONES: [u32; 3] = [430, 617, 941];
 
-/// The number that asks for the number of a room.
+/// The number that prompts for the number of a room.
 const ASKS: &str = "+442079460002";
 
 /// A caller in a room that plays a tone.
@@ -37,7 +37,7 @@ impl Guest {
         Guest::keys(node, number, hz, ("300", "")).await
     }
 
-    /// A caller of this number who keys these digits then.
+    /// A caller of this number that then enters these digits.
     pub async fn keys(node: &Node, number: &'static str, hz: u32, (to, digits): (&str, &str)) -> Guest {
         let heard = Heard::new();
         let config = PhoneConfig {
@@ -57,7 +57,7 @@ impl Guest {
         Guest { phone, heard, call }
     }
 
-    /// Hangs up a call that has gone on until now.
+    /// Hangs up a call that is still up.
     pub async fn leaves(self) {
         assert!(!self.call.is_finished(), "the call has ended by itself");
         self.phone.hang_up().await.unwrap();
@@ -65,18 +65,18 @@ impl Guest {
     }
 }
 
-/// The live rooms as a node shows them.
+/// The live rooms, as read at a node.
 async fn rooms(node: &Node) -> Vec<Value> {
     let answer = get(node.http(), "/conferences").await;
     if answer.status == 503 {
-        // A busy machine: it is asked again.
+        // A busy machine: the request is repeated.
         return Vec::new();
     }
     items(&answer)
 }
 
-/// Waits until there is one room, and these numbers are in it; others may be, whose node has died and who have not been
-/// missed yet.
+/// Waits until there is one room with these numbers in it. Others may be in it whose node has died and is not yet
+/// detected as lost.
 pub async fn in_one_room(node: &Node, numbers: &[&str]) {
     found("the room", async || {
         let rooms = rooms(node).await;
@@ -128,7 +128,7 @@ async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() 
     hears(&other.heard, &TONES, &[TONES[2]]).await;
     other.leaves().await;
     third.leaves().await;
-    // The call has its own record, and that of its leg between the nodes died with the room.
+    // The call has its own record; that of its leg between the nodes died with the room.
     let records = found("the records", async || {
         let records = items(&get(second.http(), "/cdrs?limit=100").await);
         (records.len() >= 2).then_some(records)
@@ -186,7 +186,7 @@ async fn callers_who_key_the_number_of_a_room_meet_whichever_nodes_they_call() {
     one.leaves().await;
 }
 
-/// The longest time in which a guest did not hear a tone, until `stop`.
+/// The longest time in which a guest did not receive a tone, until `stop`.
 fn longest_gap(heard: Heard, hz: u32, mut stop: watch::Receiver<bool>) -> JoinHandle<Duration> {
     tokio::spawn(async move {
         let mut look = interval(Duration::from_millis(10));
@@ -196,7 +196,7 @@ fn longest_gap(heard: Heard, hz: u32, mut stop: watch::Receiver<bool>) -> JoinHa
                 _ = stop.wait_for(|stop| *stop) => return longest.max(last.elapsed()),
                 _ = look.tick() => {}
             }
-            // What was heard since it was heard last.
+            // The audio received since the tone was heard last.
             let Some((pcm, rate_hz)) = heard.lately(40) else { continue };
             if level(&pcm, rate_hz, hz).abs() < 6.0 {
                 longest = longest.max(last.elapsed());
@@ -253,7 +253,7 @@ async fn a_room_goes_on_at_another_node_when_its_node_is_drained() {
     hears(&last.heard, &TONES, &[TONES[0], TONES[1]]).await;
     assert_eq!(first.metric("sidetone_cluster_room_leases_total{result=\"handed_over\"}").await, 1);
     assert_eq!(first.metric("sidetone_cluster_room_leases_total{result=\"lost\"}").await, 0);
-    // The node that drains still has the call of its own phone, and ends with it.
+    // The draining node still has the call of its own phone, and ends with it.
     one.leaves().await;
     let status = within("the end of the node", first.served.ended()).await;
     assert!(status.success(), "{status}");
@@ -295,7 +295,7 @@ async fn a_node_without_nats_ends_its_rooms_before_another_one_has_them() {
     let guest = Guest::joins(&second, "1002", TONES[0]).await;
     one_room(&second, &["1002"]).await;
     line.is_whole.send_replace(false);
-    // The guest hears that the conference is over, and is hung up.
+    // The guest hears the announcement of the end, and is hung up.
     within("the end of the call", guest.call).await.unwrap();
     let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_cluster_room_leases_total{result=\"lost\"} 1\n"), "{metrics}");

@@ -15,25 +15,25 @@ use crate::records::TempDir;
 use crate::served::{Served, Start, program_file};
 use crate::site::{declare_in, found};
 
-/// What the nodes share.
+/// The settings shared by the nodes.
 pub struct Cluster {
     pub nats: Nats,
     pub database: TestDatabase,
-    /// The address of NATS that the nodes are given.
+    /// The address of NATS in the nodes' configuration.
     pub nats_url: String,
-    /// How long a node must be silent before another one records its calls.
+    /// The silence after which another node records a node's calls.
     pub lost_after_s: u64,
-    /// Whether nodes take SIP of each other.
+    /// Whether nodes accept SIP from each other.
     pub has_edge: bool,
-    /// Where the files of TLS between nodes are: `NAME.pem`, `NAME.key` and `authority.pem`; `None` for UDP.
+    /// The folder with the TLS files between nodes: `NAME.pem`, `NAME.key` and `authority.pem`; `None` for UDP.
     pub tls: Option<PathBuf>,
-    /// The URL of the database that the nodes are given.
+    /// The URL of the database in the nodes' configuration.
     pub database_url: String,
     /// More sections of the configuration.
     pub more: String,
     /// More keys of `[media]`.
     pub media: &'static str,
-    /// What the nodes log.
+    /// `RUST_LOG` of the nodes.
     pub log: &'static str,
     dir: TempDir,
 }
@@ -82,7 +82,7 @@ impl Cluster {
         self.node_on(name, host, TempDir::new()).await
     }
 
-    /// Starts two nodes, and waits until each sees the other; with the operator's token.
+    /// Starts two nodes, and waits until each sees the other; returns them with the operator's token.
     pub async fn two(&self) -> (Node, Node, String) {
         let (first, second) = (self.node("first", 1).await, self.node("second", 2).await);
         let token = operator(first.http()).await;
@@ -92,7 +92,7 @@ impl Cluster {
         (first, second, token)
     }
 
-    /// Starts three nodes, and waits until each sees all; with the operator's token.
+    /// Starts three nodes, and waits until each sees all; returns them with the operator's token.
     pub async fn three(&self) -> ([Node; 3], String) {
         let mut nodes = Vec::new();
         for (at, name) in NAMES.into_iter().enumerate() {
@@ -141,7 +141,7 @@ impl Cluster {
         )
     }
 
-    /// What a command of the program prints with the configuration of a node: its exit code, stdout and stderr.
+    /// Runs a command of the program with the configuration of a node; returns its exit code, stdout and stderr.
     pub fn command(&self, args: &[&str], config: &str) -> (i32, String, String) {
         let file = self.dir.path().join("command.toml");
         std::fs::write(&file, config).unwrap();
@@ -167,14 +167,14 @@ impl Node {
         Ask::new("GET", "/metrics").send(self.http()).await.text
     }
 
-    /// The value of a metric with these labels, as it is written.
+    /// The value of a metric with these labels, in the text form.
     pub async fn metric(&self, name: &str) -> u64 {
         let metrics = self.metrics().await;
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
     }
 
-    /// The nodes as this one shows them, by name: their states. None while it has no database.
+    /// The states of the nodes as this one reports them, by name. Empty while it has no database.
     pub async fn states(&self, token: &str) -> Vec<(String, String)> {
         let answer = Ask::new("GET", "/api/v1/nodes").bearer(token).send(self.http()).await;
         if answer.status == 503 {
@@ -197,13 +197,13 @@ impl Node {
     }
 }
 
-/// A room with PINs, and a number that asks for the number of a room.
+/// A room with PINs, and a number that prompts for the number of a room.
 const ROOMS: &str = "[[organisations.rooms]]\nname = \"Board\"\nnumber = \"301\"\nparticipant_pin = \"4711\"\n\
      moderator_pin = \"0815\"\n[[organisations.numbers]]\nnumber = \"+442079460002\"\ndestination = { conference = true }\n";
 
 /// The names of three nodes.
 pub const NAMES: [&str; 3] = ["first", "second", "third"];
-/// All of them as each shows them.
+/// The states when each node sees all of them up.
 pub const ALL_UP: [(&str, &str); 3] = [("first", "up"), ("second", "up"), ("third", "up")];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";

@@ -33,7 +33,7 @@ impl Stream {
         within("a live stream", begin).await;
         let (events, seen) = watch::channel(Vec::new());
         let reader = tokio::spawn(async move {
-            // The end of the node ends the stream.
+            // The stream ends with the node.
             while let Ok(Some(line)) = lines.next_line().await {
                 let Some(data) = line.strip_prefix("data: ") else { continue };
                 let event: Value = serde_json::from_str(data).unwrap();
@@ -48,12 +48,12 @@ impl Stream {
         within("the end of the stream", &mut self.reader).await.unwrap();
     }
 
-    /// The events of that type which have arrived so far and whose data have this value.
+    /// The events of that type so far whose data have this value.
     pub fn of(&self, kind: &str, field: &str, value: &Value) -> Vec<Value> {
         matching(&self.seen.borrow(), kind, field, value)
     }
 
-    /// Waits until so many of them have arrived.
+    /// Waits until this many of them have arrived.
     pub async fn has(&mut self, kind: &str, field: &str, value: &Value, count: usize) {
         let what = format!("{count} events {kind} with {field} {value}");
         let arrived = self.seen.wait_for(|seen| matching(seen, kind, field, value).len() >= count);

@@ -56,7 +56,7 @@ async fn calls_and_rooms_between_nodes_go_over_tls_and_a_stranger_is_refused() {
         assert!(node.metric("sidetone_cluster_links_total{result=\"opened\"}").await > 0);
         assert_eq!(node.metric("sidetone_cluster_links_total{result=\"refused\"}").await, 0);
     }
-    // A node with a certificate of another authority is a member on NATS, and no other node takes its SIP.
+    // A node with a certificate of another authority is a member on NATS, but no other node accepts its SIP.
     let third = cluster.node("third", 3).await;
     third.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
     let refused = phone(&third, "1005").await;

@@ -1,4 +1,4 @@
-//! Registrations with a trunk: one node makes it.
+//! Registrations with a trunk: exactly one node makes each.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! A network between a node and a server: whole, or silent, as a partition is: connections stay open, and what was sent
-//! arrives when it is over.
+//! A network between a node and a server: up, or partitioned. In a partition connections stay open, and data sent then
+//! arrives when it ends.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The way to a server.
+/// The connection to a server.
 pub struct Wire {
     pub address: SocketAddr,
     is_whole: watch::Sender<bool>,
@@ -28,7 +28,7 @@ impl Wire {
         Wire { address, is_whole }
     }
 
-    /// Nothing passes from now on.
+    /// Stops all traffic from now on.
     pub fn silence(&self) {
         self.is_whole.send_replace(false);
     }
@@ -39,7 +39,7 @@ impl Wire {
 }
 
 async fn connect(near: TcpStream, target: SocketAddr, mut state: watch::Receiver<bool>) {
-    // A connection that begins in the silence is established when that is over, if the node still waits for it.
+    // A connection attempt during a partition succeeds when that ends, if the node still waits for it.
     if state.wait_for(|is_whole| *is_whole).await.is_err() {
         return;
     }
@@ -48,7 +48,7 @@ async fn connect(near: TcpStream, target: SocketAddr, mut state: watch::Receiver
     tokio::join!(pass(from_near, to_far, state.clone()), pass(from_far, to_near, state));
 }
 
-/// Passes what comes, until one side ends; then the other side sees that end.
+/// Forwards data until one side ends; then the other side sees that end.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<bool>) {
     let mut bytes = vec![0; 64 << 10];
     loop {

@@ -41,6 +41,8 @@ pub(crate) struct ColdTiming {
     pub(crate) short_pct: u32,
     pub(crate) pace_pct: u32,
     pub(crate) other_steps: Followers,
+    /// The latest step that was not the most frequent one at that time, and the number of pairs with it.
+    pub(crate) other_step: Option<(i32, u32)>,
     pub(crate) other_payload_lens: Followers,
     /// Pairs before the counting of steps was restarted.
     pub(crate) pairs_before: u32,

@@ -110,6 +110,7 @@ impl Timing {
     pub(crate) fn assume_step(&mut self, ptime_ticks: i64) {
         self.step = narrow(ptime_ticks);
         self.apart.other_steps = Followers::begin(self.pairs);
+        self.apart.other_step = None;
         self.apart.pairs_before = self.pairs;
         self.follow_step();
     }
@@ -260,16 +261,31 @@ impl Timing {
         self.pairs.wrapping_sub(self.apart.pairs_before)
     }
 
-    /// Whether too little time has passed since the last arrival for `missing` packets to be lost before
-    /// `packet`: both the timestamps, which continue, and the clock show less than half a packet duration for
-    /// each.
+    /// Whether `missing` packets cannot have been lost between the newest packet and `packet`: the timestamp
+    /// advances by exactly one packet duration, and both it and the clock by less than half a duration for each
+    /// missing number.
+    ///
+    /// The duration is that of the latest two neighbours. The most frequent duration of the call is that of
+    /// packets from before a change, and would make real loss after it a jump.
     pub(crate) fn is_too_soon(&self, now: Micros, packet: &Packet, missing: u16) -> bool {
-        let ticks = i64::from(packet.timestamp.wrapping_sub(self.timestamp).cast_signed());
-        let needed_us = self.ptime_us() * i64::from(missing) / 2;
+        let Some(step) = self.latest_step() else { return false };
+        let ticks = packet.timestamp.wrapping_sub(self.timestamp).cast_signed();
+        let needed_us = self.to_us(step.into()) * i64::from(missing) / 2;
         self.kind == Some(PayloadKind::Audio)
+            && packet.sequence.wrapping_sub(self.sequence) == missing.wrapping_add(1)
             && ticks > 0
-            && self.to_us(ticks) < needed_us
+            && ticks == step
+            && self.to_us(ticks.into()) < needed_us
             && (0..needed_us).contains(&between(self.at, now))
+    }
+
+    /// The timestamp step between the latest two neighbours; `None` if no pair was counted.
+    fn latest_step(&self) -> Option<i32> {
+        match self.apart.other_step {
+            Some((step, pairs)) if pairs == self.pairs => Some(step),
+            // Every later pair had the most frequent step.
+            _ => (self.pair_count() > 0).then_some(self.step),
+        }
     }
 
     /// Counts a packet of a payload type that was not negotiated; it does not affect the timing of the audio.
@@ -370,10 +386,11 @@ impl Timing {
             if payload_len != i64::from(self.payload_len) {
                 self.apart.other_payload_lens.add(payload_len, &mut self.payload_len, self.pairs);
             }
-            if pair.ticks != i64::from(self.step)
-                && self.apart.other_steps.add(pair.ticks, &mut self.step, self.pairs)
-            {
-                self.follow_step();
+            if pair.ticks != i64::from(self.step) {
+                self.apart.other_step = Some((narrow(pair.ticks), self.pairs));
+                if self.apart.other_steps.add(pair.ticks, &mut self.step, self.pairs) {
+                    self.follow_step();
+                }
             }
         }
         if !self.is_regular(pair) {

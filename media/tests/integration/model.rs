@@ -22,14 +22,17 @@ use sidetone_media::verdict::{Facts, judge};
 const DRIVER: &str = r#"
 import json, runpy, sys
 model = runpy.run_path(sys.argv[1])
+i32 = model['i32']
 class Leg(model['Leg']):
     renumbered = 0
+    latest_step = 0
     def pkt(s, t, seq, ts, pt, kind, marker, ssrc, plen):
         ahead = (seq - s.maxseq) & 0xffff
         if ssrc == s.ssrc and kind == 0 and 2 <= ahead < 3000:
-            ticks = model['i32'](ts - s.lts)
-            needed = ((s.step * s.q) >> 16) * (ahead - 1) // 2
-            soon = s.lk == 0 and ticks > 0 and (ticks * s.q) >> 16 < needed and 0 <= t - s.lt < needed
+            ticks = i32(ts - s.lts)
+            needed = ((s.latest_step * s.q) >> 16) * (ahead - 1) // 2
+            soon = s.lk == 0 and s.lseq == s.maxseq and 0 < ticks == s.latest_step
+            soon = soon and (ticks * s.q) >> 16 < needed and 0 <= t - s.lt < needed
             if seq == s.bad:
                 s.jumps += 1; s.close(); s.open(seq); s.account(t, seq, ts, pt, kind, marker, plen, 0)
                 return
@@ -37,6 +40,11 @@ class Leg(model['Leg']):
                 s.bad = (seq + 1) & 0xffff; s.renumbered += 1
                 return
         super().pkt(t, seq, ts, pt, kind, marker, ssrc, plen)
+    def account(s, t, seq, ts, pt, kind, marker, plen, d):
+        is_pair = kind == 0 == s.lk and not s.resync and d != 0 and seq == (s.lseq + 1) & 0xffff
+        if is_pair and i32(ts - s.lts) > 0:
+            s.latest_step = i32(ts - s.lts)
+        super().account(t, seq, ts, pt, kind, marker, plen, d)
 for line in sys.stdin:
     leg = Leg()
     for row in json.loads(line):

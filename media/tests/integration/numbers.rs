@@ -26,6 +26,13 @@ fn send_other(leg: &mut Leg, payload_type: u8, packets: u32) {
     leg.packet = Packet { sequence: leg.packet.sequence, timestamp: leg.packet.timestamp, ..audio };
 }
 
+/// The phone's packets last `ms` from now on.
+fn set_packet_ms(leg: &mut Leg, ms: u32) {
+    leg.step = ms * 8;
+    leg.packet.payload_len = ms * 8;
+    leg.interval_ms = ms.into();
+}
+
 /// The phone sends `packets` without payload, all at the same time.
 fn probe(leg: &mut Leg, packets: u32) {
     let audio = leg.packet;
@@ -186,6 +193,54 @@ fn loss_needs_time_to_pass() {
         assert_eq!((figures.lost, figures.sequence_jumps), (lost, jumps), "{name}");
         assert_eq!(figures.received, 500 - jumps, "{name}: one confirms a jump");
     }
+}
+
+/// The packets after a change of duration are the ones that need time, not those before it.
+#[test]
+fn loss_after_a_shorter_duration_is_no_jump() {
+    // (name, milliseconds before the change, milliseconds after it, lost numbers in a row, packets between them)
+    let cases = [
+        ("60 to 20, one hole of 40", 60, 20, 40, 500),
+        ("60 to 20, bursts of three", 60, 20, 3, 47),
+        ("60 to 10, single packets", 60, 10, 1, 19),
+        ("30 to 10, bursts of three", 30, 10, 3, 47),
+        ("20 to 60, bursts of three", 20, 60, 3, 47),
+    ];
+    for (name, before_ms, after_ms, burst, packets) in cases {
+        let mut leg = leg();
+        set_packet_ms(&mut leg, before_ms);
+        leg.talk(300);
+        set_packet_ms(&mut leg, after_ms);
+        for _ in 0..10 {
+            leg.talk(packets);
+            leg.lose(burst);
+        }
+        leg.talk(100);
+        let figures = closed(leg).figures;
+        let sent = u64::from(300 + 10 * packets + 100);
+        assert_eq!((figures.lost, figures.sequence_jumps), (u64::from(10 * burst), 0), "{name}");
+        assert_eq!(figures.received, sent, "{name}");
+    }
+}
+
+/// Before two neighbours have arrived, the packet duration is only announced.
+#[test]
+fn reordered_packets_at_the_start_are_no_jump() {
+    let mut leg = default_leg();
+    leg.describe(|description| description.ptime_ms = Some(40));
+    leg.answer();
+    let first = leg.packet;
+    for group in 0..16_u16 {
+        for place in [0, 4, 3, 1, 2] {
+            let number = group * 5 + place;
+            leg.packet.sequence = first.sequence.wrapping_add(number);
+            leg.packet.timestamp = first.timestamp.wrapping_add(u32::from(number) * 80);
+            leg.send_one();
+            leg.wait(10);
+        }
+    }
+    let figures = closed(leg).figures;
+    assert_eq!((figures.lost, figures.sequence_jumps, figures.received), (0, 0, 80));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sidetone_media::time::Micros;
-use sidetone_model::failure::Request;
+use sidetone_model::failure::{Failure, FailureKind, Request};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::SessionDescription;
@@ -373,6 +373,11 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_medi
         far_leg.iter_mut().for_each(|leg| leg.leave_unjudged());
     }
     let failure = call.failure();
+    // The switch of a live call has an RTP session by then, whose verdict is the same.
+    let rang = |failure: &Failure| failure.rang && failure.kind != FailureKind::NoFinalResponse;
+    if leg.verdict.is_none() && call.offers_audio() && failure.as_deref().is_some_and(rang) {
+        leg.judge_unanswered();
+    }
     let words = failure.as_ref().map(|failure| failure.sentence(Request::Call));
     let shared = Shared::new(&leg.figures);
     let timestamp = |at: Micros| Timestamp::from_micros(at.0);

@@ -228,6 +228,12 @@ impl Dialog {
         }
     }
 
+    /// Whether the caller offered audio over RTP and has a port for it.
+    pub(super) fn offers_audio(&self) -> bool {
+        let mut offers = self.pending.iter().filter(|offer| offer.by_caller);
+        offers.any(|offer| offer.sdp.media.iter().any(|media| media.is_rtp_audio() && media.port != 0))
+    }
+
     /// Why the call was not answered; `None` when it was.
     pub(super) fn failure(&self) -> Option<Box<Failure>> {
         let attempt = self.attempt.as_ref()?;

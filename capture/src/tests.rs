@@ -251,6 +251,39 @@ fn offers_and_answers_in_every_order() {
     }
 }
 
+/// spec/media.md §6, `unanswered`: T1 rings and is cancelled without any RTP; N1 is refused before it rings.
+#[test]
+fn a_call_that_rang_and_was_not_answered_is_unanswered() {
+    let media = frames("clean duration=5s");
+    let offer = Some((4_000, "sendrecv"));
+    let invite = |offer| (0, true, "INVITE sip:c@d SIP/2.0", 1, "INVITE", offer);
+    let ringing = (100, false, "SIP/2.0 180 Ringing", 1, "INVITE", None);
+    let cancel = (8_000, true, "CANCEL sip:c@d SIP/2.0", 1, "CANCEL", None);
+    let refusal = |line| (8_020, false, line, 1, "INVITE", None);
+    let cancelled = [invite(offer), ringing, cancel, refusal("SIP/2.0 487 Request Terminated")];
+    let busy = [invite(offer), ringing, refusal("SIP/2.0 486 Busy Here")];
+    let forbidden = [invite(offer), refusal("SIP/2.0 403 Forbidden")];
+    let no_port = [invite(Some((0, "sendrecv"))), ringing, refusal("SIP/2.0 486 Busy Here")];
+    let no_offer = [invite(None), ringing, refusal("SIP/2.0 486 Busy Here")];
+    let cases = [
+        ("rings and is cancelled", &cancelled[..], Some("unanswered")),
+        ("rings and is refused", &busy, Some("unanswered")),
+        ("refused before it rings", &forbidden, None),
+        ("a port of 0 in the offer", &no_port, None),
+        ("no offer", &no_offer, None),
+        ("the capture ends while it rings", &cancelled[..2], None),
+    ];
+    for (name, messages, verdict) in cases {
+        for media in [&media[..1], &media] {
+            let analysis = with_messages(media, messages);
+            let call = &analysis.calls[0];
+            assert_eq!((call.media_verdict, call.billsec), (verdict, 0), "{name}: {:?}", call.evidence);
+            assert_eq!(call.media_verdict_worse, verdict, "{name}");
+            assert!(call.quality().sentence.contains("not answered"), "{name}: {}", call.quality().sentence);
+        }
+    }
+}
+
 #[test]
 fn two_directions_without_sip_are_one_call() {
     let mut frames = frames("clean duration=10s");

@@ -158,7 +158,7 @@ pub(super) const SENTENCES: [Golden; 15] = [
         name: "cancelled_while_it_rings",
         shows: "It rings, and the caller's switch cancels the call after eight seconds: another phone has answered.",
         misread: "A refusal by the called party: 487.",
-        verdict: "",
+        verdict: "unanswered",
         figures: &[text("/calls/0/failure/kind", "cancelled"), text("/calls/0/sentence", CANCELLED)],
         record: cancelled,
     },

@@ -7,7 +7,7 @@ use crate::session::{FaxCounters, Foreign, VideoCounters};
 use crate::stats::{AudioEvidence, Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::trace::TraceFile;
-use crate::verdict::{Evidence, Facts, Thresholds, Verdict};
+use crate::verdict::{Evidence, Facts, Thresholds, Verdict, judge};
 
 /// The figures, the verdict and the circumstances of one leg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +85,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// Judges a leg that rang and was never answered, of which no answer in SDP was seen: that verdict needs no media.
+    pub fn judge_unanswered(&mut self) {
+        let evidence = judge(&self.figures, &self.facts, &self.thresholds);
+        if evidence.rule == Some(Verdict::Unanswered) {
+            (self.verdict, self.evidence) = (evidence.rule, evidence);
+        }
+    }
+
     /// Removes the verdict: the capture contains nothing by which an answered leg could be judged.
     ///
     /// The verdict that a call was never answered stays, because it does not depend on audio.

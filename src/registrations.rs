@@ -2,7 +2,7 @@
 //!
 //! A file in the data directory has a line of JSON for each extension whose bindings changed; the last line of an
 //! extension counts. It is written once a second, so that a killed process loses the registrations of its last
-//! second. Only bindings over UDP are kept: a connection ends with the process, and its phone registers again.
+//! second, and once more when the switch has ended. Only bindings over UDP are kept: a connection ends with the process, and its phone registers again.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_switch::queries::{RestoreBindings, TakeChangedBindings};
 use tokio::sync::watch;
 
-use crate::driver::Handle;
+use crate::driver::{AskError, Handle};
 
 /// The file of registrations, and the sockets that its bindings refer to.
 #[derive(Debug, Clone)]
@@ -84,8 +84,13 @@ impl KeptRegistrations {
     }
 
     async fn write_changes(&self, switch: &Handle, clock: fn() -> Timestamp) -> io::Result<()> {
-        // Each query is a short piece of work for the task that handles SIP.
-        while let Ok(changed) = switch.ask(TakeChangedBindings(TAKEN_AT_ONCE)).await {
+        loop {
+            // Each query is a short piece of work for the task that handles SIP.
+            let changed = match switch.ask(TakeChangedBindings(TAKEN_AT_ONCE)).await {
+                Ok(changed) => changed,
+                Err(AskError::Stopped) => switch.last_bindings(),
+                Err(error) => return Err(io::Error::other(error)),
+            };
             let is_all = changed.len() < TAKEN_AT_ONCE;
             if !changed.is_empty() {
                 let now = clock();
@@ -96,10 +101,9 @@ impl KeptRegistrations {
                 .await?;
             }
             if is_all {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Runs file operations on a thread for blocking work.

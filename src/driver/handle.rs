@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sidetone_model::ids::{ConferenceSessionId, LegId};
 use sidetone_model::problem::Problem;
+use sidetone_model::registration::KeptExtension;
 use sidetone_switch::counters::Counters;
 use sidetone_switch::machine::{Input, Settings, Switch};
 use sidetone_switch::mixing::Recording;
-use sidetone_switch::queries::{Answer, Query, Question};
+use sidetone_switch::queries::{Answer, Query, Question, TakeChangedBindings};
 use sidetone_switch::routing::Directory;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -92,6 +94,8 @@ pub(super) struct Gauges {
     /// Messages that the edge relayed, refused and dropped.
     pub(super) edge: [AtomicU64; 3],
     pub(super) counters: Counters,
+    /// The answer that a switch leaves when it ends: the changes of registrations that no task has asked for.
+    last_bindings: Mutex<Option<oneshot::Receiver<Answer>>>,
 }
 
 impl Handle {
@@ -191,6 +195,13 @@ impl Handle {
         &self.gauges.counters
     }
 
+    /// Takes the changes of registrations that a switch which has ended has left; before that there are none.
+    pub fn last_bindings(&self) -> Vec<KeptExtension> {
+        let answer = self.gauges.last_bindings.lock().take();
+        let answer = answer.and_then(|mut answer| answer.try_recv().ok());
+        answer.and_then(TakeChangedBindings::answer).unwrap_or_default()
+    }
+
     /// Whether the switch is still running.
     pub fn is_running(&self) -> bool {
         !self.requests.is_closed()
@@ -198,6 +209,13 @@ impl Handle {
 }
 
 impl Gauges {
+    /// The last query of a switch that ends; the handle takes its answer, because nobody can ask any more.
+    pub(super) fn last_query(&self) -> WaitingQuery {
+        let (reply, answer) = oneshot::channel();
+        *self.last_bindings.lock() = Some(answer);
+        WaitingQuery { query: TakeChangedBindings(usize::MAX).query(), claim: Claim::default(), reply }
+    }
+
     /// Stores the figures of the switch, the ports and commands of the relay, and the lengths of the driver's queues.
     pub(super) fn note(
         &self,

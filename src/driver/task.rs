@@ -264,7 +264,8 @@ impl Driver {
             let media = (self.media.ports(), self.media.orders());
             self.gauges.note(&self.switch, media, (self.intake.len(), self.unwritten.len()));
             if self.is_drained() {
-                return;
+                // Phones may have registered since the last query for changes.
+                return self.query(self.gauges.last_query());
             }
         }
     }

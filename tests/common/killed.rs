@@ -55,6 +55,14 @@ impl Engine {
         Engine { sip: address("sip udp://"), http: address("http http://"), process }
     }
 
+    /// SIGTERM, and the end in order.
+    pub async fn stop(mut self) {
+        let sent = Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        let ended = tokio::task::spawn_blocking(move || self.process.wait().unwrap());
+        assert_eq!(within("the end of the process", ended).await.unwrap().code(), Some(0));
+    }
+
     /// SIGKILL.
     pub fn kill(mut self) {
         self.process.kill().unwrap();

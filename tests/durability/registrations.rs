@@ -1,4 +1,4 @@
-//! Registrations after a kill: a phone over UDP can be called without registering again.
+//! Registrations after a kill and after a stop: a phone over UDP can be called without registering again.
 
 use serde_json::Value;
 
@@ -66,4 +66,31 @@ async fn a_phone_is_called_after_kill_9_without_registering_again() {
     let invited = stays.request("the call", "INVITE").await;
     assert!(invited.starts_with(&format!("INVITE {contact} SIP/2.0\r\n")), "{invited}");
     engine.kill();
+}
+
+/// A stop in order loses nothing, not even the changes of the last second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registrations_of_the_last_second_are_there_after_a_stop() {
+    let dir = TempDir::new();
+    let directory = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");
+    declare(dir.path(), &directory).await;
+    let engine = Engine::serve(dir.path()).await;
+    let mut wire = Wire::open(engine.sip).await;
+    let contact = format!("sip:1002@{}", wire.local);
+    register(&mut wire, "1002", &[&format!("Contact: <{contact}>;expires=600")]).await;
+    engine.stop().await;
+
+    let engine = Engine::serve(dir.path()).await;
+    let restored = found("the registration", async || {
+        let contacts = contacts(&engine).await;
+        (!contacts.is_empty()).then_some(contacts)
+    })
+    .await;
+    assert_eq!(restored, [contact.as_str()]);
+    let mut wire = Wire::open(engine.sip).await;
+    register(&mut wire, "1002", &["Contact: *", "Expires: 0"]).await;
+    engine.stop().await;
+
+    let lines = std::fs::read_to_string(dir.path().join("registrations.jsonl")).unwrap();
+    assert!(lines.lines().last().unwrap().contains("\"bindings\":[]"), "the removal counts: {lines}");
 }

@@ -31,6 +31,8 @@ impl Log {
         let builder = tracing_subscriber::fmt()
             .with_env_filter(own.unwrap_or_else(|| EnvFilter::new(level)))
             .with_writer(std::io::stderr)
+            // They would be printed on stderr, too, which panics when its reader or its terminal is gone.
+            .log_internal_errors(false)
             .with_ansi(std::io::stderr().is_terminal());
         let replace: Box<dyn Fn(EnvFilter) -> bool + Send + Sync> = match format {
             Format::Json => {

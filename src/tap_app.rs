@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::SeedableRng;
 use rand::rngs::{StdRng, SysRng};
-use sidetone_api::Ports;
+use sidetone_api::{Ports, SharedSettings};
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::ports::{PortFuture, Readiness};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::app::{
     HTTP_STOP_MAX, Senders, StartError, WRITER_STOP_MAX, api_state, directory_ports, http_server, open_tls,
-    panel, rate_ports, wall_clock,
+    panel, rate_ports, reload_tls, wall_clock,
 };
 use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
@@ -35,6 +35,7 @@ use crate::tap::cdr_writer::{RecordedCall, TapWriter};
 use crate::tap::counters::TapCounters;
 use crate::tap::session::{TapSession, TappedCall};
 use crate::tap::thread::{TapOptions, TapThread, TapThreadError};
+use crate::tls::TlsStore;
 use crate::webhooks::counters::WebhookCounters;
 
 /// A running tap.
@@ -51,7 +52,8 @@ pub struct TapNode {
     pub counters: Arc<TapCounters>,
     thread: TapThread,
     running: RunningTasks,
-    web: Option<Running>,
+    web: Option<(Running, SharedSettings)>,
+    tls: TlsStore,
     stop: watch::Sender<bool>,
     supervisor: Supervisor,
 }
@@ -236,18 +238,29 @@ impl TapNode {
             None => None,
             Some(web) => {
                 let ports = ports(&store, metrics, &senders, &outbound, idempotency, &mut rng).await?;
-                let server = http_server(config, &tls, web, api_state(config, &store, ports));
-                Some(serve_http(&supervisor, server, stopped.clone()))
+                let state = api_state(config, &store, ports);
+                let settings = state.settings();
+                let server = http_server(config, &tls, web, state);
+                Some((serve_http(&supervisor, server, stopped.clone()), settings))
             }
         };
         let tasks = Tasks { call_writer, ended, writer, sweeper, senders };
         let running = tasks.start(&supervisor, &store, &stopped);
-        Ok(TapNode { http, node, organisation, store, counters, thread, running, web, stop, supervisor })
+        Ok(TapNode { http, node, organisation, store, counters, thread, running, web, tls, stop, supervisor })
     }
 
     /// Completes with the task whose failure stops the tap; the process must end then.
     pub async fn failed(&self) -> Task {
         self.supervisor.failed().await
+    }
+
+    /// Applies the settings that may change while it runs: to new requests, new connections and new calls.
+    pub fn reload(&self, config: &Config) {
+        reload_tls(&self.tls, config);
+        if let Some((_, settings)) = &self.web {
+            settings.replace(config.http.settings.clone());
+        }
+        self.thread.set_thresholds(config.tap.verdict.clone());
     }
 
     /// Ends the live calls, stores every record, and stops.
@@ -262,7 +275,7 @@ impl TapNode {
         let _ = self.running.sweeper.await;
         let _ = self.running.events.await;
         let _ = self.running.webhooks.await;
-        if let Some(web) = self.web {
+        if let Some((web, _)) = self.web {
             let _ = tokio::time::timeout(HTTP_STOP_MAX, web).await;
         }
         if tokio::time::timeout(WRITER_STOP_MAX, self.running.writer).await.is_err() {

@@ -85,8 +85,13 @@ impl Engine {
     /// Returns an empty engine that judges the legs of calls by these thresholds.
     pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
         let mut engine = Engine::new(options);
-        engine.accumulator.config = Some(config_with(thresholds));
+        engine.set_thresholds(thresholds);
         engine
+    }
+
+    /// Judges the legs that begin from now on by these thresholds.
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.accumulator.config = Some(config_with(thresholds));
     }
 
     /// Takes one frame.

@@ -21,7 +21,7 @@ pub(crate) fn open_tls(config: &Config) -> Result<TlsStore, TlsError> {
 }
 
 /// Reads certificates, keys and authorities again; if one cannot be used, nothing changes.
-pub(super) fn reload_tls(tls: &TlsStore, config: &Config) {
+pub(crate) fn reload_tls(tls: &TlsStore, config: &Config) {
     match tls.reload(&config.tls) {
         Ok(()) => warn(config),
         Err(error) => {

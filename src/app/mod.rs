@@ -10,7 +10,7 @@ mod senders;
 mod start;
 mod switching;
 
-pub(crate) use certificates::{http_server, open_tls};
+pub(crate) use certificates::{http_server, open_tls, reload_tls};
 pub use engine::{Engine, StartError};
 pub(crate) use engine::{HTTP_STOP_MAX, WRITER_STOP_MAX, journal_dir};
 pub use ports::panel;

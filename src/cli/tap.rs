@@ -24,7 +24,7 @@ use crate::tap_app::{TapNode, TapStart};
 #[command(after_help = "\
 Every call becomes a record of one organisation: [tap] organisation, or the only one. The HTTP API is served on
 [http] listen, as by `sidetone serve`. Each call is printed when it is over. SIGTERM and Ctrl-C end the calls that are
-up, store every record and exit with 0.
+up, store every record and exit with 0. SIGHUP, which a closed terminal also sends, reads the configuration again.
 
 Examples:
   sudo setcap cap_net_raw+ep $(command -v sidetone)
@@ -77,12 +77,12 @@ pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    runtime.block_on(tap(args, &config))
+    runtime.block_on(tap(args, config, log))
 }
 
-async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
+async fn tap(args: &TapArgs, mut config: Config, log: &Log) -> ExitCode {
     // The signal handlers are installed first, so that a signal during the start is not lost.
-    let Ok(mut stop) = Stop::listen() else {
+    let Ok(Signals { mut stop, mut hangup }) = Signals::listen() else {
         crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
     };
@@ -100,7 +100,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
         http: !args.no_http,
         tell: if args.quiet { Box::new(|_| {}) } else { Box::new(print_call) },
     };
-    let node = match TapNode::start(config, start).await {
+    let node = match TapNode::start(&config, start).await {
         Ok(node) => node,
         Err(error) => {
             crate::cli::tell!("sidetone: cannot start: {error}");
@@ -112,6 +112,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     loop {
         tokio::select! {
             () = stop.told() => break,
+            _ = hangup.recv() => config = reload(args, config, &node, log),
             task = node.failed() => {
                 crate::cli::tell!("{}", task_failed(task));
                 return ExitCode::from(EXIT_FAILED);
@@ -148,6 +149,38 @@ fn chosen(asked: &[String]) -> Vec<String> {
     interfaces.sort_unstable();
     interfaces.dedup();
     interfaces
+}
+
+/// Reads the configuration again and applies what is possible during calls; an invalid one changes nothing.
+fn reload(args: &TapArgs, config: Config, node: &TapNode, log: &Log) -> Config {
+    let new = match Config::load(args.config.as_deref(), std::env::vars()) {
+        Ok(new) => new,
+        Err(error) => {
+            tracing::error!(%error, "the configuration was not reloaded and nothing has changed");
+            return config;
+        }
+    };
+    let (config, waiting) = config.reloaded_by_tap(&new);
+    log.set_level(config.log.level.as_deref());
+    node.reload(&config);
+    tracing::info!("the configuration was reloaded");
+    for key in waiting {
+        tracing::warn!("needs a restart: {key}");
+    }
+    config
+}
+
+/// The signals of a tap.
+struct Signals {
+    stop: Stop,
+    /// Reads the configuration again. It is also sent when the terminal of the tap is closed, and does not end it.
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { stop: Stop::listen()?, hangup: signal(SignalKind::hangup())? })
+    }
 }
 
 /// The signals that end a tap.

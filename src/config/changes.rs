@@ -1,6 +1,6 @@
 //! Which changes of the file apply immediately, and which need a restart.
 
-use crate::config::settings::{Config, Http, Log, Media, Node, Sip};
+use crate::config::settings::{Config, Http, Log, Media, Node, Sip, Tap};
 
 impl Config {
     /// Returns the configuration with everything of `new` that applies without a restart, and the keys that
@@ -30,7 +30,31 @@ impl Config {
         reload.config.log.level.clone_from(level);
         (reload.config, reload.waiting)
     }
+
+    /// The same for `sidetone tap`, which applies the thresholds of its verdicts and uses only some sections.
+    pub fn reloaded_by_tap(&self, new: &Config) -> (Config, Vec<&'static str>) {
+        let (mut config, mut waiting) = self.reloaded(new);
+        waiting.retain(|key| COLD_OF_TAP.contains(key));
+        let Tap { organisation, verdict } = &new.tap;
+        config.tap.verdict.clone_from(verdict);
+        if *organisation != self.tap.organisation {
+            waiting.push("[tap] organisation");
+        }
+        (config, waiting)
+    }
 }
+
+/// The keys that a tap reads at its start only.
+const COLD_OF_TAP: [&str; 8] = [
+    "[node] name",
+    "[node] data_dir",
+    "[node] journal_reserve_mb",
+    "[database]",
+    "[http] listen",
+    "[http] tls",
+    "[panel]",
+    "[outbound_http]",
+];
 
 /// A configuration that is being reloaded.
 struct Reload<'c> {
@@ -150,5 +174,17 @@ mod tests {
         new.media.workers = Some(3);
         let waiting = vec!["[node] name", "[sip] listen", "[media] workers", "[http] listen"];
         assert_eq!(old.reloaded(&new), (hot, waiting));
+    }
+
+    #[test]
+    fn a_tap_takes_its_thresholds_and_names_only_what_it_uses() {
+        let old = Config::default();
+        let mut new = old.clone();
+        new.tap.verdict.set("loss_pct", 9.0).unwrap();
+        let hot = new.clone();
+        new.tap.organisation = Some("Acme".to_owned());
+        new.sip.listen.clear();
+        new.http.listen = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(old.reloaded_by_tap(&new), (hot, vec!["[http] listen", "[tap] organisation"]));
     }
 }

@@ -48,6 +48,12 @@ impl TapSession {
         TapSession { engine, thresholds, drops: Drops::new(), cut: VecDeque::new() }
     }
 
+    /// Judges calls whose audio begins from now on by these thresholds.
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.engine.set_thresholds(thresholds.clone());
+        self.thresholds = thresholds;
+    }
+
     /// Takes one frame.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) {

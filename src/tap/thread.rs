@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sidetone_media::time::Micros;
+use sidetone_media::verdict::Thresholds;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -34,8 +36,12 @@ pub struct TapOptions {
 #[derive(Debug)]
 pub struct TapThread {
     stop: Arc<AtomicBool>,
+    thresholds: NewThresholds,
     thread: JoinHandle<Reader>,
 }
+
+/// Thresholds that the thread takes in its next turn.
+type NewThresholds = Arc<Mutex<Option<Thresholds>>>;
 
 impl TapThread {
     /// Opens every interface and starts reading; finished calls are sent to `calls`.
@@ -55,6 +61,7 @@ impl TapThread {
             rings.push(Ring::open(name, ring, now)?);
         }
         let stop = Arc::new(AtomicBool::new(false));
+        let thresholds = NewThresholds::default();
         let looked_at = now();
         let reader = Reader {
             rings,
@@ -63,6 +70,7 @@ impl TapThread {
             options: ring,
             now,
             session,
+            thresholds: Arc::clone(&thresholds),
             counters,
             calls,
             waiting: None,
@@ -74,7 +82,12 @@ impl TapThread {
         // The calls in progress are passed on with their data so far.
         let save = |reader: &mut Reader| reader.finish();
         let thread = supervisor.vital_thread(Task::Tap, reader, run, save).map_err(TapThreadError::Thread)?;
-        Ok(TapThread { stop, thread })
+        Ok(TapThread { stop, thresholds, thread })
+    }
+
+    /// Judges calls whose audio begins from now on by these thresholds.
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        *self.thresholds.lock() = Some(thresholds);
     }
 
     /// Stops the thread and waits until it has passed on every call; calls in progress end now.
@@ -105,6 +118,7 @@ struct Reader {
     options: RingOptions,
     now: fn() -> Micros,
     session: TapSession,
+    thresholds: NewThresholds,
     counters: Arc<TapCounters>,
     calls: mpsc::Sender<TappedCall>,
     /// A call that did not fit into the channel.
@@ -117,6 +131,10 @@ impl Reader {
     fn run(&mut self, stop: &AtomicBool, beat: &Beat) {
         while !stop.load(Ordering::Relaxed) {
             beat.beat();
+            let thresholds = self.thresholds.lock().take();
+            if let Some(thresholds) = thresholds {
+                self.session.set_thresholds(thresholds);
+            }
             let fault = ring::wait(&self.rings, TURN);
             let drained = self.read();
             let now = (self.now)();

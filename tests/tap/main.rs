@@ -14,6 +14,7 @@ mod apart;
 mod chosen;
 #[path = "../common/database.rs"]
 mod database;
+mod hangup;
 mod interfaces;
 mod live;
 #[path = "../common/records.rs"]

@@ -5,6 +5,7 @@ use std::panic::PanicHookInfo;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::config::log_filter;
 use crate::supervise::{Task, current_task};
 
 /// The format of log lines on stderr.
@@ -26,7 +27,11 @@ pub struct Log {
 impl Log {
     /// Starts the log: `RUST_LOG` sets the level, otherwise `level`. Once in a process.
     pub fn start(format: Format, level: &'static str) -> Log {
-        let own = EnvFilter::try_from_default_env().ok();
+        let own = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|levels| !levels.is_empty());
+        let (own, refused) = match own.map(|levels| log_filter(&levels)).transpose() {
+            Ok(own) => (own, None),
+            Err(refused) => (None, Some(refused)),
+        };
         let by_environment = own.is_some();
         let builder = tracing_subscriber::fmt()
             .with_env_filter(own.unwrap_or_else(|| EnvFilter::new(level)))
@@ -49,6 +54,9 @@ impl Log {
             }
         };
         std::panic::set_hook(Box::new(note_panic));
+        if let Some(refused) = refused {
+            tracing::error!("{} is ignored: {refused}", EnvFilter::DEFAULT_ENV);
+        }
         Log { replace, level, by_environment }
     }
 
@@ -58,7 +66,7 @@ impl Log {
             return;
         }
         let level = level.unwrap_or(self.level);
-        if !EnvFilter::try_new(level).is_ok_and(|filter| (self.replace)(filter)) {
+        if !log_filter(level).is_ok_and(|filter| (self.replace)(filter)) {
             tracing::warn!(level, "the log level stays as it is");
         }
     }

@@ -17,10 +17,15 @@ pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Optio
     let lost_after = fields.integer("lost_after_seconds", 5..=3_600);
     let extra_ca = fields.text("extra_ca").filter(|file| !file.is_empty());
     let edge = read_edge(&mut fields);
-    let has_more =
-        name.is_some() || replicas.is_some() || lost_after.is_some() || extra_ca.is_some() || edge.is_some();
-    let settings = match servers.filter(|servers| !servers.is_empty()) {
-        Some(servers) => match ClusterSettings::new(&servers) {
+    let has_more = name.as_ref().is_some_and(|name| name != NAME)
+        || replicas.is_some_and(|replicas| replicas != REPLICAS)
+        || lost_after.is_some_and(|seconds| seconds != LOST_AFTER_S)
+        || extra_ca.is_some()
+        || edge.is_some();
+    let settings = match servers.as_deref() {
+        // A node on its own.
+        Some("") => None,
+        Some(servers) => match ClusterSettings::new(servers) {
             Ok(settings) => Some(settings),
             // The text may contain a password, so it is not repeated.
             Err(error) => fields.refuse("nats", error.to_string()),
@@ -93,6 +98,10 @@ fn read_tls(fields: &mut Fields<'_>) -> Option<NodeTlsFiles> {
     }
 }
 
+/// The defaults.
+const NAME: &str = "sidetone";
+const REPLICAS: i64 = 1;
+const LOST_AFTER_S: i64 = 60;
 const TOGETHER: &str = "is missing: tls_certificate, tls_key and tls_authority belong together";
 /// More servers keep no copy of a stream in NATS.
 const REPLICAS_MAX: i64 = 5;

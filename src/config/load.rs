@@ -33,7 +33,7 @@ pub enum ConfigError {
         message: String,
     },
     /// Keys or values are wrong.
-    #[error("{origin}: {}", join(problems))]
+    #[error("{}", join(origin, problems))]
     Wrong {
         /// The file, or `defaults and environment` when there is none.
         origin: String,
@@ -73,8 +73,11 @@ impl Config {
         origin: &str,
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
-        override_by(&mut table, environment, &mut problems);
+        let overridden = override_by(&mut table, environment, &mut problems);
         let config = sections::read(table, &mut problems);
+        for problem in &mut problems {
+            blame_variable(problem, &overridden);
+        }
         if problems.is_empty() {
             Ok(config)
         } else {
@@ -88,7 +91,7 @@ impl ConfigError {
     pub fn lines(&self) -> Vec<String> {
         match self {
             ConfigError::Wrong { origin, problems } => {
-                problems.iter().map(|problem| format!("{origin}: {problem}")).collect()
+                problems.iter().map(|problem| line(origin, problem)).collect()
             }
             ConfigError::Read { .. } | ConfigError::Syntax { .. } => vec![self.to_string()],
         }
@@ -109,34 +112,61 @@ pub fn parse_toml(file: &Path, text: &str) -> Result<Table, ConfigError> {
     })
 }
 
-/// Adds the values of `SIDETONE_SECTION__KEY` to `table`, converted to the type of the key.
-fn override_by(table: &mut Table, environment: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
+/// Adds the values of `SIDETONE_SECTION__KEY` to `table`, converted to the type of the key. Returns the overridden keys,
+/// each with its variable.
+fn override_by<'e>(
+    table: &mut Table,
+    environment: &'e BTreeMap<String, String>,
+    problems: &mut Vec<Problem>,
+) -> Vec<(String, &'e str)> {
+    let mut overridden = Vec::new();
     for (name, text) in environment {
         let Some((section, key)) = name.get(ENV_PREFIX.len()..).and_then(|rest| rest.split_once("__")) else {
             continue;
         };
         let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
         let Some(&(_, _, kind)) = KEYS.iter().find(|known| known.0 == section && known.1 == key) else {
-            problems.push(Problem::new(name, format!("there is no key {section}.{key} to override")));
+            let message = format!("there is no key {section}.{key} to override");
+            problems.push(Problem::new(format!("{VARIABLE}{name}"), message));
             continue;
         };
         let value = match from_text(kind, text) {
             Ok(value) => value,
             Err(message) => {
-                problems.push(Problem::new(name, message));
+                problems.push(Problem::new(format!("{VARIABLE}{name}"), message));
                 continue;
             }
         };
+        overridden.push((format!("{section}.{key}"), name.as_str()));
         let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
         if let Value::Table(section) = section {
             section.insert(key, value);
         }
+    }
+    overridden
+}
+
+/// Names the variable instead of the key where the value is from the environment.
+fn blame_variable(problem: &mut Problem, overridden: &[(String, &str)]) {
+    let rest_of = |key: &str| {
+        let rest = problem.key.strip_prefix(key)?;
+        (rest.is_empty() || rest.starts_with('.')).then(|| rest.to_owned())
+    };
+    let found = overridden.iter().find_map(|(key, name)| Some((name, rest_of(key)?)));
+    if let Some((name, rest)) = found {
+        problem.key = format!("{VARIABLE}{name}{rest}");
     }
 }
 
 fn from_text(kind: Kind, text: &str) -> Result<Value, &'static str> {
     match kind {
         Kind::Integer => text.trim().parse().map(Value::Integer).map_err(|_| "must be a whole number"),
+        // A list as in the file, or its items separated by commas.
+        Kind::List if text.trim().starts_with('[') && text.trim().ends_with(']') => format!("value = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .ok_or("must be a list such as [\"a\", \"b\"], or its items separated by commas"),
         Kind::List => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Ok(Value::Array(items.map(|item| Value::String(item.to_owned())).collect()))
@@ -150,8 +180,24 @@ fn from_text(kind: Kind, text: &str) -> Result<Value, &'static str> {
     }
 }
 
-fn join(problems: &[Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+/// All problems on one line.
+fn join(origin: &str, problems: &[Problem]) -> String {
+    let (of_variables, of_file): (Vec<_>, Vec<_>) =
+        problems.iter().partition(|problem| is_of_variable(problem));
+    let joined = |problems: Vec<&Problem>| {
+        problems.into_iter().map(ToString::to_string).reduce(|all, next| format!("{all}; {next}"))
+    };
+    let of_file = joined(of_file).map(|problems| format!("{origin}: {problems}"));
+    of_file.into_iter().chain(joined(of_variables)).collect::<Vec<_>>().join("; ")
+}
+
+/// The line of one problem: a variable is not in the file.
+fn line(origin: &str, problem: &Problem) -> String {
+    if is_of_variable(problem) { problem.to_string() } else { format!("{origin}: {problem}") }
+}
+
+fn is_of_variable(problem: &Problem) -> bool {
+    problem.key.starts_with(VARIABLE)
 }
 
 /// The type of a key, so that an environment variable can be converted.
@@ -218,3 +264,5 @@ const KEYS: [(&str, &str, Kind); 48] = [
 const DEFAULT_FILE: &str = "sidetone.toml";
 const ENV_CONFIG: &str = "SIDETONE_CONFIG";
 const ENV_PREFIX: &str = "SIDETONE_";
+/// How the key of a problem begins that is in a variable.
+const VARIABLE: &str = "environment variable ";

@@ -6,6 +6,7 @@
 mod changes;
 mod cluster_section;
 mod load;
+mod log_level;
 mod sections;
 mod settings;
 #[cfg(test)]
@@ -13,4 +14,5 @@ mod tests;
 mod tls_section;
 
 pub use load::{ConfigError, parse_toml};
+pub use log_level::log_filter;
 pub use settings::{Config, Http, Listener, LoadLimits, Log, Media, MediaIo, Node, Rooms, Sip, Transport};

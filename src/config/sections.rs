@@ -12,9 +12,9 @@ use sidetone_model::rules;
 use sidetone_sip::auth::Algorithm;
 use sidetone_store::{Database, Location};
 use toml::{Table, Value};
-use tracing_subscriber::EnvFilter;
 
 use crate::config::cluster_section::read_cluster;
+use crate::config::log_level::log_filter;
 use crate::config::settings::{
     Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, MediaIo, Node, PanelSection, Rating, Recordings,
     Rooms, Sip, Tap, Transport,
@@ -128,18 +128,22 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
     fields.finish();
 }
 
-/// Reads the Homer server; `None` without any key.
+/// Reads the Homer server; `None` when `server` is empty or absent.
 fn read_hep((path, table): (String, Table), problems: &mut Vec<Problem>) -> Option<HepSettings> {
-    if table.is_empty() {
-        return None;
-    }
     let mut fields = Fields::new(path, table, problems);
-    let server = fields.required_checked("server", parse_server);
+    let server = fields.text("server");
     let capture_id = fields.integer("capture_id", 0..=i64::from(u32::MAX));
     let password = fields.text("password").unwrap_or_default();
     if password.len() > HEP_PASSWORD_LEN_MAX {
         fields.refuse::<()>("password", "must have 512 bytes or fewer");
     }
+    let has_more = capture_id.is_some_and(|id| id != i64::from(HEP_CAPTURE_ID)) || !password.is_empty();
+    let server = match server.as_deref() {
+        Some("") => None,
+        Some(server) => parse_server(server).map_err(|message| fields.refuse::<()>("server", message)).ok(),
+        None if has_more => fields.refuse("server", "is missing"),
+        None => None,
+    };
     fields.finish();
     let (is_udp, server) = server?;
     Some(HepSettings {
@@ -595,13 +599,11 @@ fn read_cors_origins(fields: &mut Fields<'_>, origins: &mut Vec<String>) {
 
 fn read_log(mut fields: Fields<'_>, log: &mut Log) {
     if let Some(level) = fields.text("level").filter(|level| !level.is_empty()) {
-        if EnvFilter::try_new(&level).is_ok() {
-            log.level = Some(level);
-        } else {
-            fields.refuse::<()>(
-                "level",
-                "must be a level such as info, or levels by module such as info,sidetone_sip=debug",
-            );
+        match log_filter(&level) {
+            Ok(_) => log.level = Some(level),
+            Err(message) => {
+                fields.refuse::<()>("level", message);
+            }
         }
     }
     fields.finish();

@@ -329,6 +329,21 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "sip.min_se_seconds: 89 is out of range, write 90 to 86400",
         ),
         ("no time", "[http]\nidle_seconds = 0\n", "http.idle_seconds: 0 is out of range, write 1 to 3600"),
+        (
+            "a mistyped level",
+            "[log]\nlevel = \"wran\"\n",
+            "log.level: \"wran\" is not a level: write off, error, warn, info, debug, trace, or levels by module",
+        ),
+        (
+            "a level of a module",
+            "[log]\nlevel = \"info,sidetone_sip=loud\"\n",
+            "log.level: \"sidetone_sip=loud\" is not",
+        ),
+        (
+            "a database in memory",
+            "[database]\nurl = \"sqlite://:memory:\"\n",
+            "database.url: must name a file, such as ",
+        ),
         ("syntax", "[node]\nname = \n", "line 2: "),
     ];
     for (name, text, expected) in cases {
@@ -338,7 +353,53 @@ fn every_mistake_is_one_line_that_names_the_key() {
     }
     assert_eq!(
         load("", &[("SIDETONE_SIP__LISTN", "x")]).unwrap_err(),
-        "sidetone.toml: SIDETONE_SIP__LISTN: there is no key sip.listn to override"
+        "environment variable SIDETONE_SIP__LISTN: there is no key sip.listn to override"
+    );
+    let wrong = [("SIDETONE_HTTP__LISTEN", "x"), ("SIDETONE_MEDIA__VERDICT", "{ loss = 1 }")];
+    let error = load("[media]\nworkers = -1\n", &wrong).unwrap_err();
+    assert!(
+        error.starts_with(
+            "sidetone.toml: media.workers: -1 is out of range, write 0 to 1024; \
+             environment variable SIDETONE_MEDIA__VERDICT.loss: unknown threshold, known are: "
+        ),
+        "{error}"
+    );
+    assert!(
+        error.contains("; environment variable SIDETONE_HTTP__LISTEN: \"x\" must be an IP address"),
+        "{error}"
+    );
+}
+
+#[test]
+fn every_default_can_be_written() {
+    let cases = [
+        "[cluster]\nnats = \"\"\nname = \"sidetone\"\nreplicas = 1\nlost_after_seconds = 60\n",
+        "[cluster]\nname = \"sidetone\"\n[hep]\ncapture_id = 2001\n",
+        "[cluster]\nreplicas = 1\n[hep]\npassword = \"\"\n",
+        "[cluster]\nlost_after_seconds = 60\n[hep]\nserver = \"\"\ncapture_id = 2001\npassword = \"\"\n",
+        // Empty is off, whatever else is prepared.
+        "[cluster]\nnats = \"\"\nname = \"b\"\n[hep]\nserver = \"\"\ncapture_id = 3\n",
+        "[log]\nlevel = \"\"\n",
+    ];
+    for text in cases {
+        assert_eq!(load(text, &[]), Ok(Config::default()), "{text}");
+    }
+    let levels = "WARN,sidetone_sip=debug,hyper=off";
+    assert_eq!(
+        load(&format!("[log]\nlevel = \"{levels}\"\n"), &[]).unwrap().log.level.as_deref(),
+        Some(levels)
+    );
+}
+
+#[test]
+fn a_list_of_the_environment_is_written_with_commas_or_as_in_the_file() {
+    let listen = |text: &str| load("", &[("SIDETONE_SIP__LISTEN", text)]).map(|config| config.sip.listen);
+    let plain = listen("udp://127.0.0.1:1,tcp://127.0.0.1:2").unwrap();
+    assert_eq!(listen(" [\"udp://127.0.0.1:1\", \"tcp://127.0.0.1:2\"] "), Ok(plain));
+    let error = listen("[udp://127.0.0.1:1]").unwrap_err();
+    assert!(
+        error.starts_with("environment variable SIDETONE_SIP__LISTEN: must be a list such as"),
+        "{error}"
     );
 }
 

@@ -97,10 +97,8 @@ impl Store {
             SqliteConnectOptions::new().in_memory(true).foreign_keys(true).disable_statement_logging();
         let store = Self::on_one_connection(database, options).await?;
         if let Connections::Sqlite(writer) = store.writer.connections() {
-            MIGRATIONS.run(writer).await.map_err(|source| StoreError::Migrate {
-                location: database.location.clone(),
-                source: Box::new(source),
-            })?;
+            let migrated = MIGRATIONS.run(writer).await;
+            migrated.map_err(|source| StoreError::of_migration(&database.location, source))?;
         }
         Ok(store)
     }
@@ -154,10 +152,8 @@ impl Store {
             )
             .await
             .map_err(failed)?;
-        MIGRATIONS.run(&writer).await.map_err(|source| StoreError::Migrate {
-            location: database.location.clone(),
-            source: Box::new(source),
-        })?;
+        let migrated = MIGRATIONS.run(&writer).await;
+        migrated.map_err(|source| StoreError::of_migration(&database.location, source))?;
         planner_statistics::fix(&writer).await.map_err(failed)?;
         let options = options
             .pragma("cache_size", READER_CACHE_KIB)
@@ -201,16 +197,17 @@ impl Store {
                 // A node that hangs within a transaction must not lock out the others.
                 ("idle_in_transaction_session_timeout", millis(WRITER_IDLE_TIMEOUT)),
             ]))
-            .await
-            .map_err(failed)?;
+            .await;
+        if let Err(sqlx::Error::PoolTimedOut) = writer {
+            // The pool waits for a server that is starting, and does not report why it did so in vain.
+            probe::connect_once(&options).await.map_err(failed)?;
+        }
+        let writer = writer.map_err(failed)?;
         let heartbeat = Heartbeat::start(options.clone());
         if migrate {
             let migrated = heartbeat.unless_away(START_PATIENCE, migrate_postgres(&writer)).await;
             let migrated = migrated.ok_or_else(|| failed(silent()))?;
-            migrated.map_err(|source| StoreError::Migrate {
-                location: location.clone(),
-                source: Box::new(source),
-            })?;
+            migrated.map_err(|source| StoreError::of_migration(location, source))?;
         }
         let options = options.options([
             ("default_transaction_read_only", "on".to_owned()),

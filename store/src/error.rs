@@ -43,11 +43,24 @@ pub enum StoreError {
         #[source]
         source: sqlx::Error,
     },
+    /// The user of the database may not create tables in it.
+    #[error(
+        "create tables in the database {location}: {user} may not create in the schema \"{schema}\"; let its owner \
+         run GRANT CREATE ON SCHEMA \"{schema}\" TO \"{user}\""
+    )]
+    Privilege {
+        /// The database.
+        location: Location,
+        /// The current schema, empty if there is none.
+        schema: String,
+        /// The user.
+        user: String,
+    },
     /// The database has another version, and must not be changed.
     #[error(
         "use the database {location}: {} version wrote it; {}",
         if *newer { "a newer" } else { "an older" },
-        if *newer { "use that version" } else { "start the engine, which brings it to this version" }
+        if *newer { "use that version, or another database" } else { "start the engine, which brings it to this version" }
     )]
     Schema {
         /// The database.
@@ -68,11 +81,33 @@ pub enum StoreError {
 
 /// The message of the server or the file, without the library's text around it, and a remedy if one is known.
 fn words(error: &sqlx::Error) -> String {
-    let sqlx::Error::Database(refusal) = error else { return error.to_string() };
+    let refusal = match error {
+        sqlx::Error::Database(refusal) => refusal,
+        sqlx::Error::Io(failed) if failed.kind() == std::io::ErrorKind::ConnectionRefused => {
+            return format!("{failed}; start the server, or name the address at which it listens");
+        }
+        sqlx::Error::PoolTimedOut => {
+            return "the database does not answer in time; check that it runs and that the way to it is open"
+                .to_owned();
+        }
+        other => return other.to_string(),
+    };
     match refusal.code().as_deref() {
         // PostgreSQL's invalid_catalog_name.
         Some("3D000") => format!("{}; create it first, such as with createdb", refusal.message()),
         _ => refusal.message().to_owned(),
+    }
+}
+
+impl StoreError {
+    /// The error of a failed migration.
+    pub(super) fn of_migration(location: &Location, source: sqlx::migrate::MigrateError) -> Self {
+        let location = location.clone();
+        match source {
+            // Only a newer version has migrations that this one does not know.
+            sqlx::migrate::MigrateError::VersionMissing(_) => StoreError::Schema { location, newer: true },
+            source => StoreError::Migrate { location, source: Box::new(source) },
+        }
     }
 }
 

@@ -39,6 +39,11 @@ pub enum LocationError {
     /// No file name.
     #[error("must name a file, such as sqlite://data/sidetone.db")]
     File,
+    /// SQLite's name for a database without a file.
+    #[error(
+        "must name a file, such as sqlite://data/sidetone.db: in memory, every connection has a database of its own"
+    )]
+    Memory,
     /// Not a PostgreSQL URL.
     #[error("must be a URL such as postgres://user:password@host/database")]
     Postgres,
@@ -88,6 +93,9 @@ impl FromStr for Location {
 
     fn from_str(url: &str) -> Result<Self, LocationError> {
         if let Some(file) = url.strip_prefix("sqlite://") {
+            if file == ":memory:" {
+                return Err(LocationError::Memory);
+            }
             let named = !file.is_empty() && !file.contains('?');
             return if named { Ok(Location::Sqlite(file.into())) } else { Err(LocationError::File) };
         }
@@ -172,6 +180,7 @@ mod tests {
             ("sqlite://data/sidetone.db", Ok(Location::Sqlite("data/sidetone.db".into()))),
             ("sqlite://", Err(LocationError::File)),
             ("sqlite://a.db?mode=ro", Err(LocationError::File)),
+            ("sqlite://:memory:", Err(LocationError::Memory)),
             ("mysql://a/b", Err(LocationError::Scheme)),
             ("postgres://h:notaport/d", Err(LocationError::Postgres)),
         ];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection as _};
 
@@ -41,12 +41,35 @@ pub struct SrtpParties {
 /// Inspects a database; creates and changes nothing, not even a file beside it.
 ///
 /// # Errors
-/// When it cannot be reached, or is not a database.
+/// When it cannot be reached, is not a database, or does not let its user create tables.
 pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
     let Some(pool) = connect(database).await? else { return Ok(Schema::Missing) };
-    let schema = schema(&pool).await;
+    let found = async { Ok((schema(&pool).await?, forbidden_schema(&pool).await?)) }.await;
     pool.close().await;
-    schema.map_err(|source| StoreError::Open { location: database.location.clone(), source })
+    let location = database.location.clone();
+    match found {
+        Ok((Schema::Newer, _)) => Ok(Schema::Newer),
+        Ok((_, Some((schema, user)))) => Err(StoreError::Privilege { location, schema, user }),
+        Ok((schema, None)) => Ok(schema),
+        Err(source) => Err(StoreError::Open { location, source }),
+    }
+}
+
+/// Returns the schema in which the user may not create tables, and the user. Every start needs the privilege: the
+/// server checks it even for what exists.
+async fn forbidden_schema(pool: &Pool) -> Result<Option<(String, String)>, sqlx::Error> {
+    if !pool.is_postgres() {
+        return Ok(None);
+    }
+    let row = sql(
+        "SELECT COALESCE(CAST(current_schema() AS TEXT), '') AS schema, CAST(CURRENT_USER AS TEXT) AS person,
+                          CASE WHEN has_schema_privilege(current_schema(), 'CREATE') THEN CAST(1 AS BIGINT)
+                               ELSE CAST(0 AS BIGINT) END AS granted",
+    )
+    .fetch_one(pool)
+    .await?;
+    let is_granted = row.try_get::<i64>("granted")? == 1;
+    Ok(if is_granted { None } else { Some((row.try_get("schema")?, row.try_get("person")?)) })
 }
 
 /// Returns the parties with SRTP in a database with this version's schema; the database is not changed.
@@ -90,10 +113,7 @@ async fn connect(database: &Database) -> Result<Option<Pool>, StoreError> {
         }
         Location::Postgres(url) => {
             let options = url.options().map_err(failed)?;
-            // A pool would retry and then report only a timeout.
-            let connected = async { options.connect().await?.close().await };
-            let connected = tokio::time::timeout(PROBE_TIME, connected).await;
-            connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
+            connect_once(&options).await.map_err(failed)?;
             let pool: PgPool = PgPoolOptions::new()
                 .max_connections(1)
                 .acquire_timeout(PROBE_TIME)
@@ -105,6 +125,13 @@ async fn connect(database: &Database) -> Result<Option<Pool>, StoreError> {
     };
     let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
     Ok(Some(Pool::new(connections, vitals, Bell::default())))
+}
+
+/// Connects once: a pool would retry and then report only a timeout.
+pub(super) async fn connect_once(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    let connected = async { options.connect().await?.close().await };
+    let connected = tokio::time::timeout(PROBE_TIME, connected).await;
+    connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut))
 }
 
 /// The write-ahead log of a SQLite file, which exists while the file is open.

@@ -70,18 +70,21 @@ impl DeadLetters {
         self.dir.as_deref()
     }
 
-    /// Returns the existing letters, each with its file, in the order in which they were written.
+    /// Returns the existing letters, each with its file, in the order in which they were written. One that cannot be
+    /// read does not prevent the others.
     ///
     /// # Errors
-    /// When the directory or a file cannot be read.
-    pub fn list(&self) -> io::Result<Vec<(PathBuf, DeadLetter)>> {
-        let mut letters = Vec::new();
-        for path in self.files()? {
-            let letter = serde_json::from_slice(&fs::read(&path)?)
-                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            letters.push((path, letter));
-        }
-        Ok(letters)
+    /// When the directory cannot be read.
+    pub fn list(&self) -> io::Result<Vec<(PathBuf, io::Result<DeadLetter>)>> {
+        let letter = |path: &Path| {
+            let text = fs::read(path)?;
+            serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        };
+        let letters = self.files()?.into_iter().map(|path| {
+            let letter = letter(&path);
+            (path, letter)
+        });
+        Ok(letters.collect())
     }
 
     /// Returns the files of the existing letters.

@@ -212,7 +212,7 @@ mod tests {
         let _ = fs::remove_dir_all(&dir);
         let mut stored = sink.stored.into_inner();
         stored.sort_unstable();
-        (stored, dead.into_iter().map(|(_, letter)| letter.content).collect())
+        (stored, dead.into_iter().map(|(_, letter)| letter.unwrap().content).collect())
     }
 
     fn refused() -> Option<Problem> {

@@ -1,15 +1,15 @@
 //! `sidetone dead-letters`: lists the records that the database refused to store, and stores them again.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use sidetone_store::Store;
 
 use crate::cli::{EXIT_FAILED, prepare};
 use crate::config::Config;
-use crate::dead_letters::{DeadLetters, replay};
+use crate::dead_letters::{DeadLetter, DeadLetters, replay};
 
 /// The arguments of `dead-letters`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub struct DeadLettersArgs {
     config: Option<PathBuf>,
 }
 
-/// Lists the letters, one line each, or stores them again. Fails if any letter remains after that.
+/// Lists the letters, one line each, or stores them again. Fails if any letter remains after that, or cannot be read.
 pub fn run(args: &DeadLettersArgs) -> ExitCode {
     let (config, runtime) = match prepare(args.config.as_deref()) {
         Ok(prepared) => prepared,
@@ -41,7 +41,7 @@ pub fn run(args: &DeadLettersArgs) -> ExitCode {
     }
 }
 
-/// Returns the output and the number of letters that remain.
+/// Returns the output and the number of letters that remain or cannot be read.
 async fn work(config: &Config, again: bool) -> Result<(String, usize), String> {
     let letters = DeadLetters::below(&config.node.data_dir);
     let found =
@@ -57,31 +57,44 @@ async fn work(config: &Config, again: bool) -> Result<(String, usize), String> {
         None
     };
     for (path, letter) in found {
-        let outcome = match &store {
-            None => letter.reason.clone(),
-            Some(store) => match replay(store, &letter).await {
-                Ok(true) => match std::fs::remove_file(&path) {
-                    Ok(()) => "stored".to_owned(),
-                    Err(error) => {
-                        left += 1;
-                        format!("stored; remove the file by hand ({error})")
-                    }
-                },
-                Ok(false) => {
-                    left += 1;
-                    "is not stored again; read it and remove the file".to_owned()
-                }
-                Err(problem) => {
-                    left += 1;
-                    format!("still refused: {problem}")
-                }
-            },
+        let (kind, outcome) = match letter {
+            Ok(letter) => {
+                let outcome = match &store {
+                    None => Ok(letter.reason.clone()),
+                    Some(store) => store_again(store, &path, &letter).await,
+                };
+                (letter.kind, outcome)
+            }
+            Err(error) => ("unreadable".to_owned(), Err(unreadable(&error))),
         };
+        left += usize::from(outcome.is_err());
+        let outcome = outcome.unwrap_or_else(|outcome| outcome);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{} {}: {outcome}", letter.kind, path.display());
+        let _ = writeln!(text, "{kind} {}: {outcome}", path.display());
     }
     if let Some(store) = store {
         store.close().await;
     }
     Ok((text, left))
+}
+
+/// Stores a letter again and removes its file; an error when the file is left.
+async fn store_again(store: &Store, path: &Path, letter: &DeadLetter) -> Result<String, String> {
+    match replay(store, letter).await {
+        Ok(true) => match std::fs::remove_file(path) {
+            Ok(()) => Ok("stored".to_owned()),
+            Err(error) => Err(format!("stored; remove the file by hand ({error})")),
+        },
+        Ok(false) => Err("is not stored again; read it and remove the file".to_owned()),
+        Err(problem) => Err(format!("still refused: {problem}")),
+    }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => {
+            format!("is damaged ({error}); repair it, or read it and remove the file")
+        }
+        _ => format!("cannot be read ({error}); check its owner"),
+    }
 }

@@ -87,7 +87,7 @@ fn a_record_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later()
         let window = Window::at(0, 500);
         assert_eq!(store.list(scope, window.clone().into()).await.unwrap().total, 29, "{kind:?}");
         let found = letters.list().unwrap();
-        let [(_, letter)] = &found[..] else { panic!("{kind:?}: {found:?}") };
+        let [(_, Ok(letter))] = &found[..] else { panic!("{kind:?}: {found:?}") };
         assert_eq!((letter.kind.as_str(), letters.written()), ("call_record", 1));
         assert!(letter.reason.contains("refused"), "{}", letter.reason);
         assert!(replay(store, letter).await.is_err(), "the cause is still there");
@@ -142,7 +142,7 @@ fn an_event_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later()
         let count = async || store.events_after(scope, Position(0), 100).await.unwrap().events.len();
         assert_eq!(count().await, 19, "{kind:?}");
         let found = letters.list().unwrap();
-        let [(_, letter)] = &found[..] else { panic!("{kind:?}: {found:?}") };
+        let [(_, Ok(letter))] = &found[..] else { panic!("{kind:?}: {found:?}") };
         assert_eq!(letter.kind, "event");
         allow(database, kind, "events").await;
         assert_eq!(replay(store, letter).await, Ok(true));

@@ -1,10 +1,12 @@
-//! `sidetone check`: checks whether `sidetone serve` would start with this configuration on this machine. It creates
-//! and changes nothing, and does not disturb a running engine. With `--call` it places a call through the running
-//! engine.
+//! `sidetone check`: checks whether `sidetone serve` would start with this configuration on this machine. It changes
+//! nothing (an empty directory that it creates as a test is removed at once) and does not disturb a running engine.
+//! With `--call` it places a call through the running engine.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -99,12 +101,13 @@ async fn look(config: &Config) -> Vec<Finding> {
     let engine = running_engine(&journal_dir(config).join(LOCK_FILE));
     let engine = engine.as_ref();
     let mut findings = vec![data_dir(&config.node.data_dir, engine), database(config).await];
-    // Each address separately, so that every address that cannot be bound is reported.
-    findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
+    let mut addresses = addresses(config, engine);
+    let http = addresses.pop();
+    findings.extend(addresses);
     findings.extend(keys_in_clear(config).await);
     findings.extend(letters(config));
     findings.push(recordings(config));
-    findings.push(http(config, engine));
+    findings.extend(http);
     findings.extend(review(&config.tls, wall_clock()).into_iter().map(Finding::from));
     findings.extend(media(config, engine));
     findings.push(open_files(config));
@@ -116,12 +119,7 @@ async fn look(config: &Config) -> Vec<Finding> {
 
 fn data_dir(dir: &Path, engine: Option<&RunningEngine>) -> Finding {
     let shown = dir.display();
-    if dir.exists() && !dir.is_dir() {
-        return Finding::Problem(format!(
-            "[node] data_dir {shown}: is not a directory; name one, or move the file away"
-        ));
-    }
-    match not_writable(dir) {
+    match obstacle(dir, true) {
         None => Finding::Well(match engine {
             None => format!("data_dir {shown}"),
             Some(RunningEngine { process: Some(process) }) => {
@@ -131,10 +129,7 @@ fn data_dir(dir: &Path, engine: Option<&RunningEngine>) -> Finding {
                 format!("data_dir {shown}, an engine of another user runs with it")
             }
         }),
-        Some(obstacle) => Finding::Problem(format!(
-            "[node] data_dir {shown}: {} cannot be written to; choose another one or change its owner",
-            obstacle.display()
-        )),
+        Some(obstacle) => Finding::Problem(format!("[node] data_dir {shown}: {obstacle}")),
     }
 }
 
@@ -161,11 +156,11 @@ fn letters(config: &Config) -> Option<Finding> {
 fn recordings(config: &Config) -> Finding {
     let mut disk = DataDisk::of(&config.node.data_dir);
     let shown = disk.dir().display().to_string();
-    if let Some(obstacle) = not_writable(disk.dir()) {
-        return Finding::Warning(format!(
-            "[node] data_dir: recordings cannot be written, {} is read-only for us; change its owner",
-            obstacle.display()
-        ));
+    // An obstacle of the data directory is reported as a separate problem.
+    if obstacle(&config.node.data_dir, true).is_none()
+        && let Some(obstacle) = obstacle(disk.dir(), true)
+    {
+        return Finding::Warning(format!("[node] data_dir: recordings cannot be written: {obstacle}"));
     }
     let reserve = config.recordings.reserve_bytes;
     match disk.free_bytes() {
@@ -185,12 +180,9 @@ fn recordings(config: &Config) -> Finding {
 async fn database(config: &Config) -> Finding {
     let location = &config.database.location;
     if let Location::Sqlite(path) = location
-        && let Some(obstacle) = not_writable(path)
+        && let Some(obstacle) = obstacle(path, false)
     {
-        return Finding::Problem(format!(
-            "[database] url {location}: {} cannot be written to; choose another file or change its owner",
-            obstacle.display()
-        ));
+        return Finding::Problem(format!("[database] url {location}: {obstacle}"));
     }
     match Store::probe(&config.database).await {
         Ok(Schema::Current) => Finding::Well(format!("database {location}")),
@@ -240,49 +232,103 @@ async fn keys_in_clear(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn sip(listener: &Listener, engine: Option<&RunningEngine>) -> Finding {
-    let bound = match listener.transport {
-        Transport::Udp => UdpTransport::bind(&[listener.address]).map(drop).map_err(|error| error.source),
-        _ => TcpListener::bind(listener.address).map(drop),
-    };
-    let key = format!("[sip] listen {listener}");
-    address(bound, (listener.transport, listener.address), &key, format!("sip {listener}"), engine)
-}
-
-fn http(config: &Config, engine: Option<&RunningEngine>) -> Finding {
-    let listen = config.http.listen;
-    let bound = TcpListener::bind(listen).map(drop);
-    let key = format!("[http] listen {listen}");
-    address(
-        bound,
-        (Transport::Tcp, listen),
-        &key,
-        format!("http {}://{listen}", config.http.scheme()),
-        engine,
-    )
-}
-
-/// The result of binding an address.
-fn address(
-    bound: io::Result<()>,
-    (transport, address): (Transport, SocketAddr),
-    key: &str,
+/// An address of the configuration.
+struct Address {
+    transport: Transport,
+    address: SocketAddr,
+    /// Whether a listener on all IPv6 addresses has the IPv4 ones, too.
+    is_dual: bool,
+    /// The key with the address.
+    key: String,
     shown: String,
-    engine: Option<&RunningEngine>,
-) -> Finding {
-    let Err(error) = bound else { return Finding::Well(shown) };
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return Finding::Problem(format!("{key}: {error}; {}", bind_advice(&error, address.port())));
+}
+
+impl Address {
+    /// Whether both cannot be bound at the same time.
+    fn clashes(&self, other: &Address) -> bool {
+        let is_datagram = |it: &Address| it.transport == Transport::Udp;
+        let port = self.address.port();
+        if port == 0 || port != other.address.port() || is_datagram(self) != is_datagram(other) {
+            return false;
+        }
+        let (ours, theirs) = (self.address.ip().to_canonical(), other.address.ip().to_canonical());
+        let has_all = |it: &Address, ip: IpAddr| it.is_dual && ip.is_ipv6() && ip.is_unspecified();
+        ours == theirs
+            || has_all(self, ours)
+            || has_all(other, theirs)
+            || ours.is_ipv4() == theirs.is_ipv4() && (ours.is_unspecified() || theirs.is_unspecified())
     }
-    match holder(transport, address, engine) {
-        Holder::Engine => Finding::Well(format!("{shown}, in use by the running engine")),
-        Holder::Other(Process { pid, name }) => Finding::Problem(format!(
-            "{key}: is in use by {name} (process {pid}); stop that program or choose another address"
-        )),
-        Holder::Unseen => Finding::Problem(format!(
-            "{key}: is in use by a process of another user, which root sees with `ss -lnptu`; stop that program or \
-             choose another address"
-        )),
+
+    /// Binds it for a moment.
+    fn bind(&self) -> io::Result<()> {
+        match self.transport {
+            Transport::Udp => UdpTransport::bind(&[self.address]).map(drop).map_err(|error| error.source),
+            _ => TcpListener::bind(self.address).map(drop),
+        }
+    }
+
+    /// Whether it can be bound beside the `earlier` ones.
+    fn check(&self, earlier: &[Address], engine: Option<&RunningEngine>) -> Finding {
+        let Address { transport, address, key, shown, .. } = self;
+        if let Some(other) = earlier.iter().find(|other| self.clashes(other)) {
+            return Finding::Problem(format!(
+                "{key}: {} has this port already; leave one of them out or choose another port",
+                other.key
+            ));
+        }
+        let Err(error) = self.bind() else { return Finding::Well(shown.clone()) };
+        if error.kind() != io::ErrorKind::AddrInUse {
+            return Finding::Problem(format!("{key}: {error}; {}", bind_advice(&error, address.port())));
+        }
+        match holder(*transport, *address, engine) {
+            Holder::Engine => Finding::Well(format!("{shown}, in use by the running engine")),
+            Holder::Other(Process { pid, name }) => Finding::Problem(format!(
+                "{key}: is in use by {name} (process {pid}); stop that program or choose another address"
+            )),
+            Holder::Unseen => Finding::Problem(format!(
+                "{key}: is in use by a process of another user, which root sees with `ss -lnptu`; stop that program or \
+                 choose another address"
+            )),
+        }
+    }
+}
+
+/// Every address separately, so that each one that cannot be bound is reported; the last is that of HTTP.
+fn addresses(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
+    let mut all: Vec<Address> = config.sip.listen.iter().map(|listener| sip(config, listener)).collect();
+    let edge = config.cluster.as_ref().and_then(|cluster| cluster.edge.as_ref());
+    all.extend(edge.map(|edge| Address {
+        transport: if edge.tls.is_some() { Transport::Tls } else { Transport::Udp },
+        address: edge.listen,
+        is_dual: false,
+        key: format!("[cluster] listen {}", edge.listen),
+        shown: format!("sip between nodes {}", edge.listen),
+    }));
+    let listen = config.http.listen;
+    all.push(Address {
+        transport: Transport::Tcp,
+        address: listen,
+        is_dual: true,
+        key: format!("[http] listen {listen}"),
+        shown: format!("http {}://{listen}", config.http.scheme()),
+    });
+    let parts = (0..all.len()).filter_map(|at| all.split_at_checked(at));
+    parts.filter_map(|(earlier, rest)| Some(rest.first()?.check(earlier, engine))).collect()
+}
+
+/// A listener on all IPv6 addresses has the IPv4 ones, too, unless that port has its own IPv4 listener.
+fn sip(config: &Config, listener: &Listener) -> Address {
+    let others: Vec<SocketAddr> = match listener.transport {
+        Transport::Udp => config.datagram_listeners(),
+        _ => config.sip.connection_listeners().map(|(_, address)| address).collect(),
+    };
+    let has_v4 = others.iter().any(|other| other.is_ipv4() && other.port() == listener.address.port());
+    Address {
+        transport: listener.transport,
+        address: listener.address,
+        is_dual: !has_v4,
+        key: format!("[sip] listen {listener}"),
+        shown: format!("sip {listener}"),
     }
 }
 
@@ -351,6 +397,13 @@ fn media(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
     let taken: Vec<u16> = ports.clone().filter(|port| UdpSocket::bind((host, *port)).is_err()).collect();
     findings.push(match taken.first() {
         None => Finding::Well(format!("media ports {first}-{last}, all free")),
+        Some(example) if !has_free_pair(ports, &taken) => Finding::Warning(format!(
+            "[media] ports {first}-{last}: no pair of an even port and the odd one above it can be bound on {host} ({} of \
+             {} ports are taken, the first is {example}), and no call gets audio; choose another range or stop what uses \
+             them",
+            taken.len(),
+            ports.len(),
+        )),
         Some(example) => Finding::Warning(format!(
             "[media] ports {first}-{last}: {} of {} on {host} cannot be bound, the first is {example}; calls get the \
              others; choose another range or stop what uses them",
@@ -359,6 +412,12 @@ fn media(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
         )),
     });
     findings
+}
+
+/// Whether a call could get ports; `taken` is in order.
+fn has_free_pair(ports: &RangeInclusive<u16>, taken: &[u16]) -> bool {
+    let is_free = |port: u16| ports.contains(&port) && taken.binary_search(&port).is_err();
+    ports.clone().any(|port| port % 2 == 0 && is_free(port) && port.checked_add(1).is_some_and(is_free))
 }
 
 /// A socket for every media port, and other open files.
@@ -385,11 +444,35 @@ fn real_time(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Returns what prevents writing to `path`: itself, or the nearest existing directory above it.
-fn not_writable(path: &Path) -> Option<PathBuf> {
+/// Returns what prevents writing to `path`, a directory or a file that may not exist yet, and a remedy.
+fn obstacle(path: &Path, is_dir: bool) -> Option<String> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists()).filter(|a| !a.as_os_str().is_empty());
     let existing = existing.unwrap_or(Path::new("."));
-    access(existing, AccessFlags::W_OK).is_err().then(|| existing.to_path_buf())
+    let shown = existing.display();
+    let remedy = if is_dir {
+        "choose another directory or change its owner"
+    } else {
+        "choose another file or change its owner"
+    };
+    if existing.is_dir() {
+        // Read-only file systems and /proc refuse what the permissions allow.
+        let tried = existing.join(format!(".sidetone-check-{}", std::process::id()));
+        return match fs::create_dir(&tried).and_then(|()| fs::remove_dir(&tried)) {
+            Ok(()) => None,
+            // The engine starts with a full disk.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                None
+            }
+            Err(error) => Some(format!("{shown} cannot be written to ({error}); {remedy}")),
+        };
+    }
+    if is_dir || existing != path {
+        return Some(format!("{shown} is not a directory; choose another one, or move the file away"));
+    }
+    let refused = access(existing, AccessFlags::W_OK).err()?;
+    Some(format!("{shown} cannot be written to ({}); {remedy}", refused.desc()))
 }
 
 /// Connections, the database, the journal, the log.

@@ -269,3 +269,116 @@ fn what_the_database_refused_is_a_warning_and_a_command_lists_it() {
     assert_eq!(code, Some(1), "a letter is left");
     assert!(out.contains("is not stored again"), "{out}");
 }
+
+/// Addresses that cannot be bound beside each other, where each one alone can.
+#[test]
+fn addresses_that_exclude_each_other_are_a_problem() {
+    let dir = TempDir::new();
+    let port = port();
+    let (v4, any) = (format!("127.0.0.1:{port}"), format!("0.0.0.0:{port}"));
+    let cases = [
+        (vec![format!("udp://{v4}"), format!("udp://{v4}")], "127.0.0.1:0", "[sip] listen udp"),
+        (vec![format!("udp://{v4}"), format!("udp://{any}")], "127.0.0.1:0", "[sip] listen udp"),
+        (vec![format!("tcp://{v4}"), format!("ws://{v4}")], "127.0.0.1:0", "[sip] listen ws"),
+        (vec![format!("tcp://{v4}")], v4.as_str(), "[http] listen"),
+    ];
+    for (listen, http, key) in &cases {
+        let config = config(crate::check::port())
+            .replace("listen = \"127.0.0.1:0\"", &format!("listen = \"{http}\""))
+            .replace("[\"udp://127.0.0.1:0\"]", &format!("{listen:?}"));
+        let (code, _, err) = check(dir.path(), &config);
+        assert_eq!((code, err.lines().count()), (1, 1), "{listen:?}: {err}");
+        assert!(err.contains(key) && err.contains("has this port already"), "{listen:?}: {err}");
+    }
+    // UDP and TCP have ports of their own, and IPv6 those beside an IPv4 listener.
+    let beside = [
+        format!("udp://{v4}"),
+        format!("tcp://{v4}"),
+        format!("udp://[::]:{port}"),
+        format!("tcp://[::]:{port}"),
+    ];
+    let config = config(crate::check::port()).replace("[\"udp://127.0.0.1:0\"]", &format!("{beside:?}"));
+    let (_, _, err) = check(dir.path(), &config);
+    assert!(!err.contains("has this port already"), "{err}");
+}
+
+#[test]
+fn places_where_nothing_can_be_created_are_a_problem() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("afile"), "").unwrap();
+    let place = |data: &str, more: &str| {
+        let config = config(port()).replace("data_dir = \"data\"", &format!("data_dir = \"{data}\""));
+        check(dir.path(), &format!("{config}{more}"))
+    };
+    for data in ["afile", "afile/sub", "/proc/x", "/proc/x/y"] {
+        let (code, _, err) = place(data, "");
+        assert_eq!(code, 1, "{data}: {err}");
+        assert!(err.contains(&format!("[node] data_dir {data}: ")), "{data}: {err}");
+    }
+    let (code, _, err) = place("data", "[database]\nurl = \"sqlite://afile/sidetone.db\"\n");
+    assert_eq!((code, err.lines().count()), (1, 1), "{err}");
+    assert!(err.contains("[database] url afile/sidetone.db: afile is not a directory"), "{err}");
+    let (code, _, err) = place("data", "[database]\nurl = \"sqlite://:memory:\"\n");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("database.url: must name a file, such as sqlite://data/sidetone.db"), "{err}");
+    let left: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the file and the configuration: {left:?}");
+}
+
+#[test]
+fn a_range_without_a_free_pair_of_ports_says_that_no_call_gets_audio() {
+    let dir = TempDir::new();
+    let port = port();
+    let _held = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let (code, _, err) = check(dir.path(), &config(port));
+    assert_eq!(code, 0, "the engine starts: {err}");
+    assert!(err.contains("warning: [media] ports") && err.contains("no call gets audio"), "{err}");
+}
+
+/// A damaged dead letter has a line of its own, and the others are listed.
+#[test]
+fn a_damaged_dead_letter_does_not_hide_the_others() {
+    let dir = TempDir::new();
+    let letters = dir.path().join("data/dead-letters");
+    std::fs::create_dir_all(&letters).unwrap();
+    let letter = |kind: &str| format!(r#"{{"kind": "{kind}", "reason": "too long", "content": "a note"}}"#);
+    std::fs::write(letters.join("1.json"), letter("note")).unwrap();
+    std::fs::write(letters.join("2.json"), "junk").unwrap();
+    std::fs::write(letters.join("3.json"), letter("room_history")).unwrap();
+    for more in [&[][..], &["--replay"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .arg("dead-letters")
+            .args(more)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{out}");
+        let kinds: Vec<&str> = out.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(kinds, ["note", "unreadable", "room_history"], "{out}");
+        assert!(out.contains("2.json: is damaged (expected value at line 1 column 1)"), "{out}");
+    }
+}
+
+/// A variable is named where it is wrong, not the file.
+#[test]
+fn a_wrong_variable_is_named() {
+    let output = |name: &str, value: &str| {
+        let command =
+            Command::new(env!("CARGO_BIN_EXE_sidetone")).arg("check").env_clear().env(name, value).output();
+        let output = command.unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, err) = output("SIDETONE_LOG__LEVEL", "wran");
+    assert_eq!(code, Some(2), "{err}");
+    let expected = "sidetone: environment variable SIDETONE_LOG__LEVEL: \"wran\" is not a level: write off, error, warn, ";
+    assert!(err.starts_with(expected), "{err}");
+    let (_, err) = output("SIDETONE_SIP__LISTEN", "[\"udp://127.0.0.1:0\", \"tcp:127.0.0.1:0\"]");
+    assert!(
+        err.starts_with("sidetone: environment variable SIDETONE_SIP__LISTEN: \"tcp:127.0.0.1:0\" must be"),
+        "{err}"
+    );
+    let (_, err) = output("RUST_LOG", "loud");
+    assert!(err.contains("RUST_LOG is ignored: \"loud\" is not a level"), "{err}");
+}

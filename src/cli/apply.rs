@@ -1,6 +1,6 @@
 //! `sidetone apply FILE…`: declares organisations and all their resources.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use rand::rngs::{StdRng, SysRng};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
-use crate::cli::{EXIT_FAILED, EXIT_WRONG, load_config, report_problems};
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, load_config, print_out, report_problems};
 use crate::config::{Config, parse_toml};
 use crate::fields::Problem;
 use crate::outbound_http::Policy;
@@ -39,9 +39,13 @@ pub fn run(args: &ApplyArgs) -> ExitCode {
         Err(exit) => return exit,
     };
     match apply(args, &config) {
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+        Ok(done) => match print_out(done.text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::from(EXIT_FAILED),
+            Err(error) => {
+                let output = format!("the standard output cannot be written ({error})");
+                report_problems(&[done.unseen(args.dry_run, &output)]);
+                ExitCode::from(EXIT_FAILED)
+            }
         },
         Err(failure) => {
             report_problems(&failure.messages);
@@ -59,6 +63,28 @@ struct Applied<'a> {
     report: &'a Report,
 }
 
+/// The result of applying.
+struct Done {
+    text: String,
+    /// What got a generated secret, which only the text has.
+    generated: Vec<String>,
+}
+
+impl Done {
+    /// The message when the text cannot be shown.
+    fn unseen(&self, dry_run: bool, output: &str) -> String {
+        match &self.generated[..] {
+            _ if dry_run => format!("{output}; nothing was changed (dry run)"),
+            [] => format!("{output}; the changes are stored, and no secret was generated"),
+            lost => format!(
+                "{output}; the changes are stored, but these have a generated secret that nobody has seen; set new ones, \
+                 or delete them and apply again: {}",
+                lost.join(", ")
+            ),
+        }
+    }
+}
+
 /// Why nothing was applied.
 struct Failure {
     exit: u8,
@@ -66,7 +92,7 @@ struct Failure {
     messages: Vec<String>,
 }
 
-fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
+fn apply(args: &ApplyArgs, config: &Config) -> Result<Done, Failure> {
     let declarations = declarations(args, config)?;
     let mut rng = StdRng::try_from_rng(&mut SysRng)
         .map_err(|error| failed(format!("the system provides no random numbers ({error})")))?;
@@ -86,14 +112,16 @@ fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
     });
     let database = config.database.location.to_string();
     match report {
-        Ok(report) if args.json => {
-            let applied = Applied { database: &database, report: &report };
-            serde_json::to_string_pretty(&applied).map(|json| json + "\n").map_err(failed)
+        Ok(report) => {
+            let text = if args.json {
+                let applied = Applied { database: &database, report: &report };
+                serde_json::to_string_pretty(&applied).map(|json| json + "\n").map_err(failed)?
+            } else {
+                let end = if args.dry_run { "nothing was changed (dry run)\n" } else { "" };
+                format!("database {database}\n{report}{end}")
+            };
+            Ok(Done { text, generated: report.generated().to_vec() })
         }
-        Ok(report) if args.dry_run => {
-            Ok(format!("database {database}\n{report}nothing was changed (dry run)\n"))
-        }
-        Ok(report) => Ok(format!("database {database}\n{report}")),
         Err(ProvisionError::Refused(problems)) => Err(wrong(
             problems
                 .iter()

@@ -1,12 +1,11 @@
 //! `sidetone completions SHELL`: completion scripts for shells.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::{Shell, generate};
 
-use crate::cli::EXIT_FAILED;
+use crate::cli::{EXIT_FAILED, print_out};
 
 /// The arguments of `completions`.
 #[derive(Debug, clap::Args)]
@@ -24,8 +23,11 @@ pub struct CompletionsArgs {
 pub fn run(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     generate(args.shell, &mut command, "sidetone", &mut script);
-    match std::io::stdout().write_all(&script) {
+    match print_out(&script) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(EXIT_FAILED),
+        Err(error) => {
+            crate::cli::tell!("sidetone: the standard output cannot be written ({error})");
+            ExitCode::from(EXIT_FAILED)
+        }
     }
 }

@@ -23,6 +23,8 @@ mod temporary;
 mod terminal;
 pub mod top;
 
+use std::io::{self, Write as _};
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,6 +53,16 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64, example:
     })
 }
 
+/// Whether a text is `HOST:PORT`, where an IPv6 address is in brackets.
+pub(crate) fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(v6) => v6.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && !host.contains(':'),
+    };
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
 /// Loads the configuration that `file`, the environment or the current directory specifies; errors are printed.
 pub(crate) fn load_config(file: Option<&Path>) -> Result<Config, ExitCode> {
     Config::load(file, std::env::vars()).map_err(|error| wrong_config(&error))
@@ -67,6 +79,13 @@ pub(crate) fn report_problems(problems: &[String]) {
     for problem in problems {
         tell!("sidetone: {problem}");
     }
+}
+
+/// Writes the output of a command.
+pub(crate) fn print_out(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text)?;
+    out.flush()
 }
 
 /// Returns the configuration, and a runtime for a command with sequential work; errors are printed.
@@ -97,6 +116,18 @@ pub(crate) const EXIT_FAILED: u8 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_a_port() {
+        for text in ["127.0.0.1:4000", "localhost:1", "[::1]:65535"] {
+            assert!(is_host_and_port(text), "{text}");
+        }
+        for text in
+            ["", "127.0.0.1", ":4000", "127.0.0.1:", "h:0", "h:65536", "::1:4000", "[::1]", "[h]:1", "a:b:1"]
+        {
+            assert!(!is_host_and_port(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_wrong_number_is_answered_with_an_example() {

@@ -1,7 +1,7 @@
 //! `sidetone phone`: a small phone on the command line, for people and for scripts.
 
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use sidetone_sip::sdp::CodecPolicy;
 use tokio::net::UdpSocket;
 
 use crate::cli::signals::Signals;
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, is_host_and_port};
 
 /// The arguments of `phone`.
 #[derive(Args, Clone, Debug)]
@@ -21,7 +21,8 @@ use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 The password is read from --password-file, from SIDETONE_PHONE_PASSWORD, or asked for on the terminal; it never
 stands on the command line, where every user of the machine could read it. On the terminal, help lists the commands.
 
-A script is a file of such commands, one a line, with waits and expectations between them; # begins a comment.
+A script is a file of such commands, one a line, with waits and expectations between them; a line that begins with #
+is a comment.
   wait registered|ringing|up|idle [30s]     expect call STATUS     how the last call ended
   wait note [TITLE] [30s]                   expect note FIELD VALUE   fields inside of others by dots: owes.EUR
   wait heard PACKETS [30s], wait 500ms      expect ack STATUS, expect notes COUNT
@@ -40,7 +41,7 @@ pub struct PhoneArgs {
     #[arg(long, value_name = "DOMAIN", value_parser = word)]
     domain: String,
     /// The address of the switch; the port is 5060 by default.
-    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:5060")]
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:5060", value_parser = switch)]
     server: String,
     /// The transport of SIP.
     #[arg(long, value_enum, default_value_t = Transport::Udp)]
@@ -201,7 +202,7 @@ async fn resolve(server: &str) -> Result<SocketAddr, Failure> {
 /// Checks that the server is listening: a datagram to a closed port of a nearby host returns an error.
 async fn listens(server: SocketAddr) -> Result<(), Failure> {
     let any: SocketAddr =
-        if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
+        if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let probe = async {
         let socket = UdpSocket::bind(any).await?;
         socket.connect(server).await?;
@@ -266,6 +267,16 @@ fn console(args: &PhoneArgs, is_script: bool) -> Console {
 fn columns() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.filter(|columns| (40..=500).contains(columns)).unwrap_or(COLUMNS)
+}
+
+/// The address of `--server`.
+fn switch(text: &str) -> Result<String, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let is_host = !text.is_empty() && !text.contains([':', '[', ']']);
+    if is_host || is_host_and_port(text) || bare.parse::<Ipv6Addr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("write HOST, HOST:PORT or [IPV6]:PORT, such as 192.0.2.10:5060".to_owned())
 }
 
 /// A user or a domain that is valid in a SIP URI.

@@ -16,8 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sidetone_capture as capture;
 use sidetone_media::simulate::{CATALOGUE, KEYS, Scenario, Simulation};
 
-use crate::cli::EXIT_WRONG;
 use crate::cli::inputs::Inputs;
+use crate::cli::{EXIT_WRONG, is_host_and_port};
 
 /// The arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct SimulateArgs {
     #[arg(short, long, value_name = "FILE.pcap", required_unless_present_any = ["to", "list", "golden"], conflicts_with = "to")]
     output: Option<PathBuf>,
     /// Send the caller's RTP to this address in real time.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = receiver)]
     to: Option<String>,
     /// Use this seed for everything random.
     #[arg(long, value_name = "N", value_parser = |text: &str| super::whole::<u64>(text, 0, u64::MAX, 7), allow_negative_numbers = true)]
@@ -83,6 +83,14 @@ pub fn run(args: &SimulateArgs) -> ExitCode {
         (None, Some(to)) => finish(send(&scenario, args.calls, to), to),
         // The command line requires one of the two.
         (None, None) => ExitCode::from(EXIT_WRONG),
+    }
+}
+
+/// The address of `--to`.
+fn receiver(text: &str) -> Result<String, String> {
+    match is_host_and_port(text) {
+        true => Ok(text.to_owned()),
+        false => Err("write a host and a port, such as 192.0.2.7:4000 or [2001:db8::7]:4000".to_owned()),
     }
 }
 

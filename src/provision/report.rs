@@ -15,6 +15,8 @@ pub struct Report {
     trunks: Vec<Named>,
     #[serde(skip)]
     lines: Vec<String>,
+    #[serde(skip)]
+    generated: Vec<String>,
 }
 
 /// One organisation and its resources.
@@ -96,8 +98,16 @@ impl Report {
         serde_json::to_string_pretty(self)
     }
 
+    /// What got a generated secret, which is shown once.
+    pub fn generated(&self) -> &[String] {
+        &self.generated
+    }
+
     /// Counts one row and adds a line for people; `secret` is shown beside it.
     pub(super) fn count(&mut self, change: Change, what: fmt::Arguments<'_>, secret: Option<&str>) {
+        if secret.is_some() {
+            self.generated.push(what.to_string());
+        }
         let word = match change {
             Change::Changed => {
                 self.changed += 1;

@@ -72,3 +72,32 @@ fn every_subcommand_has_a_manual_page() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
 }
+
+#[test]
+fn an_address_that_is_none_is_a_wrong_command_line() {
+    let phone = ["phone", "--user", "1001", "--domain", "acme.test", "--server"];
+    let simulate = ["simulate", "clean", "--to"];
+    let cases = [
+        (&simulate[..], ["127.0.0.1", "", "127.0.0.1:", ":4000", "127.0.0.1:99999", "::1"]),
+        (&phone[..], ["", "127.0.0.1:99999", "127.0.0.1:", ":5060", "[127.0.0.1]:5060", "[::1"]),
+    ];
+    for (args, addresses) in cases {
+        for address in addresses {
+            let output = sidetone(&[args, &[address]].concat());
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{args:?} {address:?}: {text}");
+            assert!(text.contains("write ") && text.contains(args[args.len() - 1]), "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_reported() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sidetone")).args(["completions", "bash"]).stdout(full).output();
+    let output = output.unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("sidetone: the standard output cannot be written ("), "{text}");
+}

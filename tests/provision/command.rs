@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::ACME;
-use crate::database::{TestDatabase, kinds};
+use crate::database::{Kind, TestDatabase, kinds, server};
 use crate::records::TempDir;
 
 /// The binary in `dir`, with its database there.
@@ -255,5 +255,119 @@ fn a_running_engine_sees_what_another_process_applies() {
         assert_eq!(store.directory_revision().await.unwrap(), 1);
         assert_eq!(store.directory().await.unwrap().extensions.len(), 2);
         store.close().await;
+    });
+}
+
+/// The generated secrets are in the output alone: what got one is named when nobody can read it.
+#[test]
+fn an_output_that_cannot_be_written_says_whose_secrets_are_lost() {
+    let user = "[[organisations]]\nname = \"Other\"\nsip_domain = \"other.test\"\ncurrency = \"EUR\"\n\
+                [[organisations.users]]\nemail = \"eva@other.test\"\nname = \"Eva\"\nrole = \"org_admin\"\n";
+    for more in [&[][..], &["--json"]] {
+        let dir = TempDir::new();
+        std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+        std::fs::write(dir.path().join("other.toml"), user).unwrap();
+        let apply = |files: &[&str]| {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+                .current_dir(dir.path())
+                .env("SIDETONE_NODE__DATA_DIR", dir.path())
+                .env_remove("SIDETONE_CONFIG")
+                .arg("apply")
+                .args(files)
+                .args(more)
+                .stdout(full)
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+            assert!(text.starts_with("sidetone: the standard output cannot be written ("), "{text}");
+            text
+        };
+        let text = apply(&["acme.toml", "other.toml", "--dry-run"]);
+        assert!(text.contains("nothing was changed"), "{text}");
+        let text = apply(&["acme.toml", "other.toml"]);
+        assert!(text.contains("the changes are stored"), "{text}");
+        let named = "extension 1002 of Acme, API key made of Acme, user eva@other.test of Other";
+        assert_eq!(text.trim_end().rsplit_once(": ").unwrap().1, named);
+        let text = apply(&["acme.toml", "other.toml"]);
+        assert!(text.contains("no secret was generated"), "{text}");
+    }
+}
+
+/// The same words for it in every command.
+#[test]
+fn a_database_of_a_newer_version_is_refused() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    assert_eq!(sidetone(&dir, &["apply", "acme.toml"]).status.code(), Some(0));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.path().join("sidetone.db"));
+        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                     VALUES (9999, 'newer', TRUE, x'00', 0)";
+        sqlx::query(newer).execute(&mut connection).await.unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+    });
+    for args in [&["apply", "acme.toml"][..], &["apply", "--dry-run", "acme.toml"], &["serve"], &["check"]] {
+        let output = sidetone(&dir, args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {text}");
+        assert!(
+            text.contains("a newer version wrote it; use that version, or another database"),
+            "{args:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_does_not_run_is_named_as_the_cause() {
+    let dir = TempDir::new();
+    std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("postgres://sidetone@{address}/sidetone");
+    std::fs::write(dir.path().join("sidetone.toml"), format!("[database]\nurl = \"{url}\"\n")).unwrap();
+    for command in [&["apply", "acme.toml"][..], &["check"]] {
+        let output = sidetone(&dir, command);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {text}");
+        let said = format!("open the database {url}: Connection refused (os error 111); start the server");
+        assert!(text.contains(&said), "{command:?}: {text}");
+    }
+}
+
+/// A user of PostgreSQL who may not create tables: `check` says so before the start.
+#[test]
+fn a_database_without_the_privilege_to_create_tables_is_a_problem() {
+    let Some(server) = server() else { return };
+    let dir = TempDir::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let database = TestDatabase::bare(Kind::Postgres, dir.path()).await;
+        let user = format!("sidetone_user_{}", uuid::Uuid::new_v4().simple());
+        let mut owner = PgConnection::connect(&database.url()).await.unwrap();
+        let statements = [
+            format!("CREATE ROLE {user} LOGIN PASSWORD 'secret'"),
+            "REVOKE CREATE ON SCHEMA public FROM PUBLIC".to_owned(),
+        ];
+        for statement in statements {
+            sqlx::query(AssertSqlSafe(statement)).execute(&mut owner).await.unwrap();
+        }
+        let place = database.url();
+        let (scheme, rest) = place.split_once("://").unwrap();
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        let url = format!("{scheme}://{user}:secret@{host}");
+        std::fs::write(dir.path().join("sidetone.toml"), format!("[database]\nurl = \"{url}\"\n")).unwrap();
+        let check = || String::from_utf8(sidetone(&dir, &["check"]).stderr).unwrap();
+        let text = check();
+        let said = format!("{user} may not create in the schema \"public\"; let its owner run GRANT CREATE");
+        assert!(text.contains(&said), "{server}: {text}");
+        let grant = format!("GRANT CREATE ON SCHEMA public TO {user}");
+        sqlx::query(AssertSqlSafe(grant)).execute(&mut owner).await.unwrap();
+        assert!(!check().contains("[database]"), "{}", check());
+        let text = format!("DROP OWNED BY {user}; DROP ROLE {user}");
+        sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut owner).await.unwrap();
+        owner.close().await.unwrap();
     });
 }

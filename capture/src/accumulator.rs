@@ -93,6 +93,12 @@ impl Accumulator {
         outline
     }
 
+    /// Whether the packets of a stream that no call announced are enough to be one.
+    pub(super) fn is_confirmed(&mut self, number: u32) -> bool {
+        self.settle(number);
+        self.streams.get(number as usize).and_then(Option::as_ref).is_some_and(Stream::is_confirmed)
+    }
+
     /// Removes a stream and returns it.
     pub(super) fn take_stream(&mut self, number: u32) -> Option<Stream> {
         self.settle(number);

@@ -174,6 +174,9 @@ impl Engine {
             }
             let ended: Vec<EndedStream> =
                 streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
+            if !calls.is_empty() {
+                self.look_for_media();
+            }
             let taken = eviction::take(&mut self.router, &mut self.accumulator, &calls, &ended);
             self.hand_out(&calls, taken.judge());
         }
@@ -182,10 +185,25 @@ impl Engine {
         }
     }
 
+    /// Determines whether missing audio of a call is evidence, before calls are judged: a stream of no call counts
+    /// once it is long enough.
+    fn look_for_media(&mut self) {
+        if !self.router.has_media {
+            let (router, accumulator) = (&self.router, &mut self.accumulator);
+            let is_stream = |number: &u32| {
+                let is_announced =
+                    router.streams.get(*number).is_some_and(|known| !known.bindings.is_empty());
+                is_announced || accumulator.is_confirmed(*number)
+            };
+            self.router.has_media = router.streams.numbers().iter().any(is_stream);
+        }
+    }
+
     /// Queues what was evicted: the calls in the order of their ends, then the streams without a call.
     fn hand_out(&mut self, order: &[u32], judged: Judged) {
         let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
         let mut lone = Vec::new();
+        self.router.has_media |= !judged.streams.is_empty();
         for JudgedStream { known, report } in judged.streams {
             match known.bindings.last().filter(|binding| binding.has_call()) {
                 Some(binding) => of_calls.entry(binding.call).or_default().push(report),

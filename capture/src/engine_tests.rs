@@ -235,3 +235,36 @@ fn a_call_keeps_its_messages() {
     let analysis = analyze(&file(again), EngineOptions { ladder: true, ..EngineOptions::default() });
     assert_eq!((analysis.calls[0].ladder.messages.len(), analysis.calls[0].ladder.more), (200, 100));
 }
+
+/// The signalling of one call, and the packets of another one between other addresses at the same time.
+fn sent_elsewhere() -> Vec<Frame> {
+    let mut frames = call("clean duration=5s", 1, 0);
+    frames.retain(is_sip);
+    frames.extend(call("clean duration=5s", 2, 0).into_iter().filter(|frame| !is_sip(frame)));
+    frames
+}
+
+#[test]
+fn audio_of_no_call_is_audio_of_the_capture() {
+    let analysis = analyze(&file(sent_elsewhere()), EngineOptions::default());
+    let call = &analysis.calls[0];
+    assert_eq!((call.media_verdict, call.streams.len()), (Some("no_inbound_media"), 0));
+    assert!(analysis.streams.iter().all(|stream| stream.direction.is_none()));
+    assert_eq!(analysis.streams.len(), 2);
+
+    let signalling = sent_elsewhere().into_iter().filter(is_sip).collect();
+    let analysis = analyze(&file(signalling), EngineOptions::default());
+    assert_eq!(analysis.calls[0].media_verdict, None);
+    assert!(analysis.calls[0].quality().sentence.contains("no audio in this capture"));
+}
+
+#[test]
+fn audio_of_no_call_is_audio_for_calls_that_are_over_before_it() {
+    let mut frames = sent_elsewhere();
+    let (last, from, to, _) = frames.iter().max_by_key(|frame| frame.0).unwrap().clone();
+    frames.extend((0..90).map(|n| (last + n * 1_000_000, from, to, vec![0])));
+    let (finished, _) = live(&file(frames));
+    let verdicts: Vec<_> =
+        finished.iter().map(|it| it.call.as_ref().map(|call| call.media_verdict)).collect();
+    assert_eq!(verdicts, [Some(Some("no_inbound_media")), None, None]);
+}

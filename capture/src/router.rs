@@ -37,8 +37,8 @@ pub(super) struct Router {
     pub(super) calls: Calls,
     /// Whether payloads are decoded for silence, clipping and level.
     pub(super) listens: bool,
-    /// Whether RTP or RTCP of any call was seen. In a capture with signalling only, no media is reported as
-    /// missing.
+    /// Whether RTP or RTCP of any call, or a stream of no call, was seen. In a capture with signalling only, no
+    /// media is reported as missing.
     pub(super) has_media: bool,
     /// The meaning of payload types that no SDP announced.
     unannounced: Meanings,

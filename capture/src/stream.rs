@@ -287,6 +287,11 @@ impl Stream {
         Some(())
     }
 
+    /// Whether the packets so far are a stream, although no SDP announced them.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.unannounced_ptime_ms().is_some()
+    }
+
     /// The packet duration of packets that no SDP announced, if they are a stream.
     ///
     /// Without SDP no duration was advertised, so none can be wrong: the measured one is used.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use sidetone_media::session::{
-    Change, Figures, Foreign, Measure, Report, SessionCounters, Value, Verdict, Warning,
+    Change, Figures, Foreign, Measure, Report, SessionCounters, Value, Verdict, Warning, Withheld,
 };
 use sidetone_media::stats::{self, Second, Timeline};
 use sidetone_media::time::Micros;
@@ -252,12 +252,13 @@ fn foreign(foreign: &Foreign) -> ForeignMedia {
 /// The figures of the stream that the party sent.
 pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
     let counters = &report.counters;
+    let is_timed = is_timed(report);
     InboundMedia {
         after_answer: Some(counters.received_after_answer),
         source_changes: Some(counters.source_changes),
-        receive_expected_ms: Some(report.receive_expected_ms),
+        receive_expected_ms: is_timed.then_some(report.receive_expected_ms),
         first_rtp_after_answer_ms: report.first_after_answer_ms.map(decimal),
-        tail_silence_ms: Some(report.tail_ms),
+        tail_silence_ms: is_timed.then_some(report.tail_ms),
         latch_delay_ms: report.latch_delay_ms.map(decimal),
         first_at: report.figures.first.map(|at| clock.of_micros(at)),
         last_at: report.figures.last.map(|at| clock.of_micros(at)),
@@ -275,7 +276,7 @@ pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
         rtcp_rejected: Some(counters.rtcp_rejected),
         timeline: timeline(&report.timeline, clock),
         audio: report.audio.as_ref().map(heard),
-        ..quality_rtcp::inbound(&report.rtcp, measured(&report.figures))
+        ..quality_rtcp::inbound(&report.rtcp, measured(&report.figures, is_timed))
     }
 }
 
@@ -318,8 +319,13 @@ fn second(second: &Second) -> QualitySecond {
     }
 }
 
-/// The figures measured on the packets.
-fn measured(figures: &Figures) -> InboundMedia {
+/// Whether the times of the packets are known, so that what depends on them was measured.
+fn is_timed(report: &Report) -> bool {
+    !matches!(report.withheld, Some(Withheld::OutOfOrder | Withheld::Untimed))
+}
+
+/// The figures measured on the packets; only the counts if their times are not known.
+fn measured(figures: &Figures, is_timed: bool) -> InboundMedia {
     InboundMedia {
         packets: Some(figures.received),
         expected: Some(figures.expected),
@@ -336,12 +342,12 @@ fn measured(figures: &Figures) -> InboundMedia {
         sequence_jumps: Some(figures.sequence_jumps),
         ssrc_changes: Some(figures.ssrc_changes),
         stray_ssrc: Some(figures.stray_ssrc),
-        ts_resets: Some(figures.timestamp_resets),
-        pauses: Some(figures.pauses),
-        silence_ms: Some(figures.silence_ms),
-        interruptions: Some(figures.interruptions),
-        interruption_ms: Some(figures.interruption_ms),
-        flaws: Some(figures.flaws),
+        ts_resets: is_timed.then_some(figures.timestamp_resets),
+        pauses: is_timed.then_some(figures.pauses),
+        silence_ms: is_timed.then_some(figures.silence_ms),
+        interruptions: is_timed.then_some(figures.interruptions),
+        interruption_ms: is_timed.then_some(figures.interruption_ms),
+        flaws: is_timed.then_some(figures.flaws),
         quality_pct: figures.quality_pct.map(decimal),
         mos: figures.mos.map(decimal),
         jitter_ms: figures.jitter_ms.map(decimal),
@@ -351,12 +357,12 @@ fn measured(figures: &Figures) -> InboundMedia {
         ptime_ms: figures.ptime_ms.map(decimal),
         payload_ptime_ms: figures.payload_ptime_ms.map(decimal),
         loss_runs: Some(figures.loss_runs.to_vec()),
-        lateness_packets: Some(figures.lateness.to_vec()),
+        lateness_packets: is_timed.then(|| figures.lateness.to_vec()),
         longest_loss_packets: Some(figures.longest_loss_packets.into()),
-        longest_loss_ms: Some(figures.longest_loss_ms),
+        longest_loss_ms: is_timed.then_some(figures.longest_loss_ms),
         burst_share: figures.burst_share.map(decimal),
-        late_80: Some(figures.late_80),
-        late_200: Some(figures.late_200),
+        late_80: is_timed.then_some(figures.late_80),
+        late_200: is_timed.then_some(figures.late_200),
         pace_ratio: figures.pace_ratio.map(decimal),
         clock_skew_ppm: figures.clock_skew_ppm,
         mos_e_model: figures.mos_e_model.map(decimal),
@@ -382,7 +388,7 @@ pub fn outbound(report: &Report) -> OutboundMedia {
     OutboundMedia {
         packets: Some(sent),
         after_answer: Some(sent_after_answer),
-        send_expected_ms: Some(report.send_expected_ms),
+        send_expected_ms: is_timed(report).then_some(report.send_expected_ms),
         unreachable: Some(unreachable),
         round_trip_ms: quality_rtcp::round_trip(&report.rtcp),
         far_end: quality_rtcp::far_end(&report.rtcp),

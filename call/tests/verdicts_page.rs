@@ -16,7 +16,7 @@ use std::path::Path;
 
 use sidetone_call::quality::{self, WallClock};
 use sidetone_media::rtcp::{FarEnd, SenderCount};
-use sidetone_media::session::{Description, Hundredths, Report, Session, SessionConfig};
+use sidetone_media::session::{Description, Hundredths, Report, Session, SessionConfig, Withheld};
 use sidetone_media::simulate::{Scenario, play};
 use sidetone_media::verdict::{Outcome, Party, Thresholds, explain};
 use sidetone_model::call::HangupCause;
@@ -129,7 +129,11 @@ const CASES: &[Case] = &[
     ("none", "SDP settled no audio", || {
         Session::new(SessionConfig::default()).close(sidetone_media::time::Micros(1_000_000))
     }),
-    ("none", "A capture of signalling alone", || with(played("no-inbound"), Report::leave_unjudged)),
+    ("none", "A capture of signalling alone", || withheld("no-inbound", Withheld::NothingCaptured)),
+    ("none", "A capture that is not in the order of time, and is no plain file", || {
+        withheld("clean", Withheld::OutOfOrder)
+    }),
+    ("none", "A capture without times", || withheld("clean", Withheld::Untimed)),
     ("flags", "`comfort_noise_only`", || {
         let mut leg = connected();
         (leg.packet.payload_type, leg.packet.payload_len, leg.interval_ms) = (13, 1, 200);
@@ -160,6 +164,10 @@ fn played(text: &str) -> Report {
 fn with(mut report: Report, change: impl FnOnce(&mut Report)) -> Report {
     change(&mut report);
     report
+}
+
+fn withheld(text: &str, why: Withheld) -> Report {
+    with(played(text), |report| report.leave_unjudged(why))
 }
 
 fn connected() -> Leg {

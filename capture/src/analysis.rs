@@ -17,6 +17,7 @@ use super::call_leg::{CallLeg, ValueReport};
 use super::explained;
 use super::ladder::Ladder;
 use super::registrations::RegistrationReport;
+use super::times::Times;
 
 /// The content of a capture.
 #[derive(Debug, Serialize)]
@@ -29,6 +30,9 @@ pub struct Analysis {
     pub bytes: u64,
     /// Frames that could not be read.
     pub skipped: Skipped,
+    /// What is wrong with the times of the frames; absent when nothing is.
+    #[serde(skip_serializing_if = "Times::are_sound")]
+    pub times: Times,
     /// Registrations, by their first REGISTER.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registrations: Vec<RegistrationReport>,
@@ -49,6 +53,8 @@ pub struct Head {
     pub bytes: u64,
     /// Frames that could not be read.
     pub skipped: Skipped,
+    /// What is wrong with the times of the frames.
+    pub times: Times,
     /// Registrations, by their first REGISTER.
     pub registrations: Vec<RegistrationReport>,
 }

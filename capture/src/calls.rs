@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sidetone_media::session::Withheld;
 use sidetone_media::time::Micros;
 use sidetone_model::failure::{Failure, FailureKind, Request};
 use sidetone_model::time::Timestamp;
@@ -364,19 +365,25 @@ fn settles_media(message: &Message) -> bool {
     !is_final_refusal && message.headers().cseq().is_ok_and(|cseq| settles(&cseq.method))
 }
 
-/// Reports a call that is over or was cut off, with the result of its leg. `has_media` states whether the
-/// capture holds media of any call; without it no media is reported as missing.
-pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_media: bool) -> CallReport {
+/// Reports a call that is over or was cut off, with the result of its leg. `withheld` is the reason why it cannot
+/// be judged.
+pub(super) fn report(
+    call: Dialog,
+    leg: LegReport,
+    streams: Vec<usize>,
+    withheld: Option<Withheld>,
+) -> CallReport {
     let LegReport { report: mut leg, far: mut far_leg, last } = leg;
-    if !has_media {
-        leg.leave_unjudged();
-        far_leg.iter_mut().for_each(|leg| leg.leave_unjudged());
-    }
-    let failure = call.failure();
+    // A final response that seems to be missing may be elsewhere in the capture.
+    let failure = call.failure().filter(|_| withheld != Some(Withheld::OutOfOrder));
     // The switch of a live call has an RTP session by then, whose verdict is the same.
     let rang = |failure: &Failure| failure.rang && failure.kind != FailureKind::NoFinalResponse;
     if leg.verdict.is_none() && call.offers_audio() && failure.as_deref().is_some_and(rang) {
         leg.judge_unanswered();
+    }
+    if let Some(why) = withheld {
+        leg.leave_unjudged(why);
+        far_leg.iter_mut().for_each(|leg| leg.leave_unjudged(why));
     }
     let words = failure.as_ref().map(|failure| failure.sentence(Request::Call));
     let shared = Shared::new(&leg.figures);

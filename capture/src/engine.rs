@@ -19,6 +19,7 @@ use super::frames::{Frames, Read};
 use super::leg::{LegReport, config_with};
 use super::parts::Parts;
 use super::router::Router;
+use super::times::Times;
 
 /// Options of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Engine {
     /// When [`Engine::poll_finished`] last looked for finished calls, and when for idle ones.
     swept: Option<Micros>,
     swept_idle: Option<Micros>,
+    /// Whether the frames of a capture that is not in the order of time come again in that order.
+    can_start_over: bool,
 }
 
 /// A call with its streams, or streams without a call, that an engine has evicted.
@@ -79,6 +82,7 @@ impl Engine {
             finished: VecDeque::new(),
             swept: None,
             swept_idle: None,
+            can_start_over: false,
         }
     }
 
@@ -102,6 +106,7 @@ impl Engine {
 
     /// Takes frames that were read ahead of time.
     pub(super) fn frames(&mut self, frames: &Frames) {
+        self.set_times(frames.times);
         let (packets, bytes) = frames.plain_sums();
         self.router.packets += packets;
         self.router.bytes += bytes;
@@ -111,6 +116,21 @@ impl Engine {
                 Read::Whole(record) => self.router.record(&record, &mut self.accumulator),
             }
         }
+    }
+
+    /// Takes what is wrong with the times of the frames so far.
+    pub(super) fn set_times(&mut self, times: Times) {
+        self.router.times = times;
+    }
+
+    /// From now on, frames that are not in the order of time are of no use, because they come again in that order.
+    pub(super) fn start_over_in_order(&mut self) {
+        self.can_start_over = true;
+    }
+
+    /// Whether further frames are of no use.
+    pub(super) fn must_stop(&self) -> bool {
+        self.can_start_over && self.router.times.out_of_order_from.is_some()
     }
 
     /// Whether the payloads of RTP are decoded.
@@ -178,7 +198,7 @@ impl Engine {
                 self.look_for_media();
             }
             let taken = eviction::take(&mut self.router, &mut self.accumulator, &calls, &ended);
-            self.hand_out(&calls, taken.judge());
+            self.hand_out(&calls, taken.judge(None));
         }
         if self.swept_idle == Some(now) {
             self.router.flows.remove_idle(now + -IDLE_US);
@@ -215,7 +235,7 @@ impl Engine {
         for number in order {
             let Some((dialog, leg)) = calls.remove(number) else { continue };
             let streams = of_calls.remove(number).unwrap_or_default();
-            let call = calls::report(dialog, leg, (0..streams.len()).collect(), self.router.has_media);
+            let call = calls::report(dialog, leg, (0..streams.len()).collect(), self.router.withheld());
             self.finished.push_back(FinishedCall { call: Some(call), streams });
         }
         let lone = lone.into_iter().map(|stream| FinishedCall { call: None, streams: vec![stream] });

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use sidetone_media::session::Withheld;
 use sidetone_media::verdict::socket_text;
 
 use super::accumulator::Accumulator;
@@ -84,14 +85,18 @@ pub(super) fn take(
 
 impl Taken {
     /// Judges them; packets that turn out not to be a stream are left out.
-    pub(super) fn judge(self) -> Judged {
+    /// `withheld` is the reason why streams cannot be judged.
+    pub(super) fn judge(self, withheld: Option<Withheld>) -> Judged {
         let calls = self.calls.into_iter().map(|(number, dialog, leg)| {
             let report = leg.finish(dialog.ended, dialog.last);
             (number, dialog, report)
         });
         let streams = self.streams.into_iter().filter_map(|TakenStream { known, ended, stream }| {
             let ends = stream.ends();
-            let finished = stream.finish(ended.announced, ended.ptime_ms)?;
+            let mut finished = stream.finish(ended.announced, ended.ptime_ms)?;
+            if let Some(why) = withheld {
+                finished.report.leave_unjudged(why);
+            }
             let report = stream_report(ends, &known, finished);
             Some(JudgedStream { known, report })
         });

@@ -5,6 +5,8 @@
 
 use sidetone_media::pcap::{Damage, Decoder, Record};
 
+use super::times::{Times, Watch};
+
 /// The state of a capture between one piece and the next.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
@@ -14,6 +16,7 @@ pub(super) struct Feed {
     bridge: Vec<u8>,
     /// How many bytes of that element the decoder needs.
     needed: usize,
+    watch: Watch,
 }
 
 impl Feed {
@@ -32,14 +35,25 @@ impl Feed {
             };
             self.bridge.extend_from_slice(head);
             bytes = rest;
-            let drained = self.decoder.drain(&self.bridge, |record| each(record))?;
+            let drained = self.decoder.drain(&self.bridge, |record| {
+                self.watch.see(record.at);
+                each(record);
+            })?;
             self.bridge.drain(..drained.consumed);
             self.needed = drained.needed;
         }
-        let drained = self.decoder.drain(bytes, |record| each(record))?;
+        let drained = self.decoder.drain(bytes, |record| {
+            self.watch.see(record.at);
+            each(record);
+        })?;
         self.bridge.extend_from_slice(bytes.get(drained.consumed..).unwrap_or_default());
         self.needed = drained.needed;
         Ok(())
+    }
+
+    /// What is wrong with the times of the frames so far.
+    pub(super) fn times(&self) -> Times {
+        Times { untimed: self.decoder.untimed(), out_of_order_from: self.watch.stepped_at() }
     }
 
     /// Ends the file.

@@ -6,6 +6,7 @@ use sidetone_media::rtp::Header;
 use sidetone_media::time::Micros;
 
 use super::router::PlainRtp;
+use super::times::Times;
 
 /// The frames of one block, in order.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Frames {
     /// The number of plain RTP frames, and their bytes on the wire.
     plain_packets: u64,
     plain_bytes: u64,
+    /// What is wrong with the times of the file up to here.
+    pub(super) times: Times,
 }
 
 /// One frame, small because a thread writes it and another reads it.

@@ -119,7 +119,7 @@ impl Groups {
 /// The analysis of these groups and nothing else; indices count within it, so calls and streams get other
 /// ones.
 pub fn analysis_of(head: Head, groups: Vec<Group>) -> Analysis {
-    let Head { file, packets, bytes, skipped, registrations } = head;
+    let Head { file, packets, bytes, skipped, times, registrations } = head;
     let (mut calls, mut streams) = (Vec::new(), Vec::new());
     for Group { call, streams: own, .. } in groups {
         calls.extend(call);
@@ -142,6 +142,7 @@ pub fn analysis_of(head: Head, groups: Vec<Group>) -> Analysis {
         packets,
         bytes,
         skipped,
+        times,
         registrations,
         calls: calls.collect(),
         streams: streams.collect(),
@@ -222,10 +223,10 @@ impl Judging {
         }
         let listed: Vec<Vec<usize>> = calls.iter().map(|call| self.rest.places(*call)).collect();
         let taken = eviction::take(&mut self.rest.router, &mut self.rest.accumulator, calls, &ended);
-        let Judged { calls, streams } = taken.judge();
-        let has_media = self.rest.router.has_media;
+        let Judged { calls, streams } = taken.judge(self.rest.router.times.withheld());
+        let withheld = self.rest.router.withheld();
         let reports = calls.into_iter().zip(listed);
-        let reports = reports.map(|((_, dialog, leg), places)| calls::report(dialog, leg, places, has_media));
+        let reports = reports.map(|((_, dialog, leg), places)| calls::report(dialog, leg, places, withheld));
         let placed = streams.into_iter().filter_map(|JudgedStream { known: stream, report }| {
             let (place, mirror) = *known.get(&stream.serial)?;
             Some((place, Box::new(StreamReport { mirror, ..report })))
@@ -336,6 +337,7 @@ mod tests {
             packets: analysis.packets,
             bytes: analysis.bytes,
             skipped: analysis.skipped,
+            times: analysis.times,
             registrations: Vec::new(),
         }
     }

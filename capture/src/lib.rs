@@ -50,6 +50,8 @@ mod stream;
 mod survey;
 mod table;
 mod tcp_framing;
+mod time_order;
+mod times;
 mod trace_replay;
 mod turn_protocol;
 
@@ -72,6 +74,7 @@ pub use source::{Source, read, read_parts, read_with};
 pub use survey::Survey;
 pub(crate) use table::counted;
 pub use table::{Table, table};
+pub use times::Times;
 
 #[cfg(test)]
 mod tests;

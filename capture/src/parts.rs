@@ -55,6 +55,7 @@ impl Parts {
             packets: router.packets,
             bytes: router.bytes,
             skipped: router.skipped,
+            times: router.times,
             registrations: router.calls.registrations.reports(),
         };
         let mut rest =
@@ -75,19 +76,19 @@ impl Parts {
                 Part::Stream(stream) => streams.push(*stream),
             }
         }
-        let Head { file, packets, bytes, skipped, registrations } = self.head;
-        Analysis { file, packets, bytes, skipped, registrations, calls, streams }
+        let Head { file, packets, bytes, skipped, times, registrations } = self.head;
+        Analysis { file, packets, bytes, skipped, times, registrations, calls, streams }
     }
 }
 
 /// For an analysis that is small enough to be completely in memory.
 impl From<Analysis> for Parts {
     fn from(analysis: Analysis) -> Self {
-        let Analysis { file, packets, bytes, skipped, registrations, calls, streams } = analysis;
+        let Analysis { file, packets, bytes, skipped, times, registrations, calls, streams } = analysis;
         let calls = calls.into_iter().map(|call| Part::Call(Box::new(call)));
         let streams = streams.into_iter().map(|stream| Part::Stream(Box::new(stream)));
         Parts {
-            head: Head { file, packets, bytes, skipped, registrations },
+            head: Head { file, packets, bytes, skipped, times, registrations },
             ready: calls.chain(streams).collect(),
             rest: None,
         }
@@ -177,11 +178,11 @@ impl Rest {
             return false;
         }
         let taken = eviction::take(&mut self.router, &mut self.accumulator, &calls, &streams);
-        let Judged { calls, streams } = taken.judge();
-        let has_media = self.router.has_media;
+        let Judged { calls, streams } = taken.judge(self.router.times.withheld());
+        let withheld = self.router.withheld();
         for (number, dialog, leg) in calls {
             let places = self.places(number);
-            ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places, has_media))));
+            ready.push_back(Part::Call(Box::new(calls::report(dialog, leg, places, withheld))));
         }
         for (JudgedStream { report, .. }, mirror) in streams.into_iter().zip(mirrors) {
             ready.push_back(Part::Stream(Box::new(StreamReport { mirror, ..report })));

@@ -138,6 +138,9 @@ impl Shared {
                     if end.is_some() {
                         return end;
                     }
+                    if engine.must_stop() {
+                        return Some(Ok(()));
+                    }
                     if self.schedule.lock().give_back(frames) {
                         self.changed.notify_all();
                     }
@@ -156,6 +159,7 @@ impl Shared {
 
     fn cut(&self, blocks: &mut Blocks<'_>, mut feed: Box<Feed>, mut frames: Frames) {
         let (taken, end) = blocks.cut(&mut feed, |record| frames.push(record, self.listens));
+        frames.times = feed.times();
         self.change(|schedule| schedule.leave(Cut { frames, taken, end }, feed));
     }
 

@@ -40,7 +40,12 @@ fn told(outcome: PartsOutcome) -> (serde_json::Value, Option<String>) {
 
 fn at_once(path: &Path, options: EngineOptions) -> (serde_json::Value, Option<String>) {
     let mut file = File::open(path).unwrap();
-    told(read_parts(options, "file", Source::Stream(&mut file), &mut |_, _| {}))
+    let outcome = read_parts(options, "file", Source::Stream(&mut file), &mut |_, _| {});
+    if outcome.parts.head.times.out_of_order_from.is_some() {
+        // Only a file can be read in the order of time.
+        return ahead(path, options, ReadAhead { readers: 0, block_len: 1 << 12 });
+    }
+    told(outcome)
 }
 
 fn ahead(path: &Path, options: EngineOptions, ahead: ReadAhead) -> (serde_json::Value, Option<String>) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sidetone_media::pcap::{Content, Datagram, PlainDatagram, Record, dissect, dissect_plain};
 use sidetone_media::rtcp::is_plausible;
 use sidetone_media::rtp::{Header, Packet};
-use sidetone_media::session::AudioSample;
+use sidetone_media::session::{AudioSample, Withheld};
 use sidetone_media::time::Micros;
 
 use super::accumulator::Accumulator;
@@ -24,6 +24,7 @@ use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_k
 use super::reassembly::{Arrival, Reassembly};
 use super::rtcp::{RTCP_BYTES_MAX, about};
 use super::signal::{LegEnd, LegSignal, NONE, StreamSignal};
+use super::times::Times;
 use super::turn_protocol;
 
 /// All state between frames, except statistics.
@@ -40,6 +41,8 @@ pub(super) struct Router {
     /// Whether RTP or RTCP of any call, or a stream of no call, was seen. In a capture with signalling only, no
     /// media is reported as missing.
     pub(super) has_media: bool,
+    /// What is wrong with the times of the frames.
+    pub(super) times: Times,
     /// The meaning of payload types that no SDP announced.
     unannounced: Meanings,
     /// A datagram being reassembled.
@@ -130,6 +133,7 @@ impl Router {
             calls: Calls::new(keeps_ladders, evicts),
             listens: false,
             has_media: false,
+            times: Times::default(),
             unannounced: payloads::meanings(None),
             scratch: Vec::new(),
             reassembly: Reassembly::default(),
@@ -208,6 +212,12 @@ impl Router {
             }
             Content::Truncated => self.skipped.truncated += 1,
         }
+    }
+
+    /// Why calls are not judged.
+    pub(super) fn withheld(&self) -> Option<Withheld> {
+        let silent = (!self.has_media).then_some(Withheld::NothingCaptured);
+        self.times.withheld().or(silent)
     }
 
     /// Processes what still waits for missing fragments and segments.

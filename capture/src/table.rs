@@ -145,6 +145,7 @@ fn summary(head: &Head, calls: (usize, usize), streams: (usize, usize)) -> Strin
         ("later fragments", skipped.fragments),
         ("malformed SIP", skipped.malformed_sip),
         ("beyond the limits", skipped.over_limit),
+        ("without a time", head.times.untimed),
     ];
     let shown = |(shown, all): (usize, usize), noun: &str| {
         if shown == all {

@@ -15,6 +15,7 @@ use super::call_leg::CallLeg;
 use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::outcome::{Broken, Outcome};
+use super::times::Times;
 
 /// The bytes that distinguish a trace from a capture, as many as `input` has.
 pub(super) fn beginning(input: &mut dyn Read) -> io::Result<Vec<u8>> {
@@ -67,6 +68,7 @@ fn nothing(name: &str, bytes: u64) -> Analysis {
         packets: 0,
         bytes,
         skipped: Skipped::default(),
+        times: Times::default(),
         registrations: Vec::new(),
         calls: Vec::new(),
         streams: Vec::new(),

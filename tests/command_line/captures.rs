@@ -128,6 +128,63 @@ fn what_is_wrong_is_told_in_one_line() {
     assert!(cut.stdout.contains("1 call"), "what was read is printed: {}", cut.stdout);
 }
 
+/// Packets of a classic capture, with their headers.
+fn packets(file: &[u8]) -> Vec<&[u8]> {
+    let (mut rest, mut packets) = (&file[24..], Vec::new());
+    while !rest.is_empty() {
+        let len = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        packets.push(&rest[..len]);
+        rest = &rest[len..];
+    }
+    packets
+}
+
+#[test]
+fn a_capture_whose_times_are_not_sound_is_told() {
+    let folder = folder("times");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    sidetone(&["simulate", "clean", "--duration", "5s", "-o", &path("sorted.pcap")], b"");
+    let sorted = fs::read(path("sorted.pcap")).unwrap();
+    // As mergecap -a appends a capture of the audio to one of the signalling.
+    let (sip, rtp): (Vec<&[u8]>, Vec<&[u8]>) =
+        packets(&sorted).into_iter().partition(|packet| packet[16 + 42].is_ascii_uppercase());
+    let from = sip.len() + 1;
+    let appended = [&[&sorted[..24]][..], &sip, &rtp].concat().concat();
+    fs::write(path("appended.pcap"), &appended).unwrap();
+
+    let json = |run: &Run| serde_json::from_str::<Value>(&run.stdout).unwrap();
+    let file = sidetone(&["analyze", "--format", "json", &path("appended.pcap")], b"");
+    assert_eq!((file.status, file.stderr.as_str()), (0, ""), "a file is read in the order of time");
+    let whole = sidetone(&["analyze", "--format", "json", &path("sorted.pcap")], b"");
+    assert_eq!(json(&file)["calls"], json(&whole)["calls"]);
+    assert_eq!(json(&file)["calls"][0]["media_verdict"], "ok");
+
+    let piped = sidetone(&["analyze", "--format", "json", "-"], &appended);
+    let told = format!("not in the order of time from packet {from} on");
+    assert!(piped.stderr.contains(&told) && piped.stderr.lines().count() == 1, "{}", piped.stderr);
+    let report = json(&piped);
+    assert_eq!((piped.status, &report["times"]["out_of_order_from"]), (0, &from.into()));
+    assert_eq!(report["calls"][0].get("media_verdict"), None);
+
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let mut untimed = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28, 1, 20, 1, 0, 20]);
+    for packet in packets(&sorted) {
+        let frame = &packet[16..];
+        let len = frame.len().next_multiple_of(4) + 16;
+        untimed.extend(words(&[3, len as u32, frame.len() as u32]));
+        untimed.extend(frame);
+        untimed.resize(untimed.len().next_multiple_of(4), 0);
+        untimed.extend(words(&[len as u32]));
+    }
+    let run = sidetone(&["analyze", "--format", "json", "-"], &untimed);
+    assert!(run.stderr.contains("packets have no time") && run.stderr.lines().count() == 1, "{}", run.stderr);
+    let report = json(&run);
+    assert_eq!((run.status, &report["times"]["untimed"]), (0, &report["packets"]));
+    for name in ["media_verdict", "mos", "jitter_ms", "mean_interval_ms"] {
+        assert_eq!(report["calls"][0].get(name), None, "{name}");
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_status_2() {
     let cases: [&[&str]; 6] = [

@@ -28,6 +28,8 @@ pub(super) fn facts(html: &mut Html, anchor: FileAnchor, head: &Head, (calls, st
         ("later fragments", skipped.fragments),
         ("malformed SIP", skipped.malformed_sip),
         ("beyond the limits", skipped.over_limit),
+        ("without a time", head.times.untimed),
+        ("not in the order of time from packet", head.times.out_of_order_from.unwrap_or_default()),
     ];
     for (name, count) in looked_over.into_iter().filter(|(_, count)| *count > 0) {
         fact(html, name, count);

@@ -81,7 +81,7 @@ impl<W: Write> Json<W> {
 
     /// Writes an analysis up to its calls.
     fn begin(&mut self, head: &Head) -> io::Result<()> {
-        let Head { file, packets, bytes, skipped, registrations } = head;
+        let Head { file, packets, bytes, skipped, times, registrations } = head;
         if self.is_list {
             self.layout.item(self.is_first);
         }
@@ -91,6 +91,9 @@ impl<W: Write> Json<W> {
         self.field("packets", packets)?;
         self.field("bytes", bytes)?;
         self.field("skipped", skipped)?;
+        if !times.are_sound() {
+            self.field("times", times)?;
+        }
         if !registrations.is_empty() {
             self.field("registrations", registrations)?;
         }

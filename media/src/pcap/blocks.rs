@@ -2,6 +2,8 @@
 //!
 //! Every other block (names, statistics, secrets, custom) is skipped by its length.
 
+use std::ops::RangeInclusive;
+
 use super::bytes::{Order, array};
 use super::link_type::LinkType;
 use super::record::{ELEMENT_LEN_MAX, FRAME_LEN_MAX, Fault, Progress, Record};
@@ -11,17 +13,19 @@ use crate::time::Micros;
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// One section of a pcapng file: its byte order and the interfaces described so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Section {
     order: Order,
     interfaces: Vec<Interface>,
     /// The time of the last frame that had one; simple packet blocks have no time.
     last: Micros,
+    /// Frames without a usable time.
+    untimed: u64,
 }
 
 impl Default for Section {
     fn default() -> Self {
-        Section { order: Order::Little, interfaces: Vec::new(), last: Micros(0) }
+        Section { order: Order::Little, interfaces: Vec::new(), last: Micros(0), untimed: 0 }
     }
 }
 
@@ -84,6 +88,16 @@ impl Section {
         })
     }
 
+    /// Frames so far that had no time, or a time outside the calendar; they have that of the frame before them.
+    pub(super) fn untimed(&self) -> u64 {
+        self.untimed
+    }
+
+    /// The interfaces that the section has described so far.
+    pub(super) fn interfaces(&self) -> usize {
+        self.interfaces.len()
+    }
+
     fn describe_interface(&mut self, body: &[u8]) -> Result<(), Fault> {
         let (Some(link), Some(snap_len)) = (self.order.u16(body, 0), self.order.u32(body, 4)) else {
             return Err(Fault::Malformed("an interface description that is too short"));
@@ -133,11 +147,14 @@ impl Section {
         else {
             return Err(Fault::Malformed("a packet block that claims more bytes than it has"));
         };
-        self.last = at;
-        Ok(Some(Record { at, link: interface.link, frame, wire_len }))
+        match at {
+            Some(at) => self.last = at,
+            None => self.untimed += 1,
+        }
+        Ok(Some(Record { at: self.last, link: interface.link, frame, wire_len }))
     }
 
-    fn simple_packet<'a>(&self, body: &'a [u8]) -> Result<Option<Record<'a>>, Fault> {
+    fn simple_packet<'a>(&mut self, body: &'a [u8]) -> Result<Option<Record<'a>>, Fault> {
         let (Some(wire_len), Some(interface)) = (self.order.u32(body, 0), self.interfaces.first()) else {
             return Err(Fault::Malformed("a simple packet block without an interface"));
         };
@@ -145,6 +162,7 @@ impl Section {
         let padded = body.get(4..).unwrap_or_default();
         let kept = padded.len().min(wire_len.min(snap_len) as usize).min(FRAME_LEN_MAX);
         let frame = padded.get(..kept).unwrap_or_default();
+        self.untimed += 1;
         Ok(Some(Record { at: self.last, link: interface.link, frame, wire_len }))
     }
 }
@@ -158,17 +176,16 @@ struct Interface {
 }
 
 impl Interface {
+    /// Returns the time of a frame; `None` outside the years that RFC 3339 can write, which is damage.
     #[inline]
-    fn time(&self, ticks: u64) -> Micros {
+    fn time(&self, ticks: u64) -> Option<Micros> {
         let us = match self.resolution {
             Resolution::Decimal { divisor, multiplier: 1 } => ticks / divisor,
-            Resolution::Decimal { multiplier, .. } => ticks.saturating_mul(multiplier),
-            Resolution::Binary { shift } => {
-                u64::try_from((u128::from(ticks) * 1_000_000) >> shift).unwrap_or(u64::MAX)
-            }
+            Resolution::Decimal { multiplier, .. } => ticks.checked_mul(multiplier)?,
+            Resolution::Binary { shift } => u64::try_from((u128::from(ticks) * 1_000_000) >> shift).ok()?,
         };
-        let us = i64::try_from(us).unwrap_or(i64::MAX);
-        Micros(us.saturating_add(self.offset_s.saturating_mul(1_000_000)))
+        let us = i64::try_from(us).ok()?.checked_add(self.offset_s.checked_mul(1_000_000)?)?;
+        CALENDAR_US.contains(&us).then_some(Micros(us))
     }
 }
 
@@ -202,12 +219,15 @@ const BLOCK_OVERHEAD: usize = 12;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
+/// The years 0 to 9999 (RFC 3339 §1), in microseconds since the Unix epoch.
+const CALENDAR_US: RangeInclusive<i64> = -62_167_219_200_000_000..=253_402_300_799_999_999;
+
 /// More interfaces in one section are treated as damage.
 const INTERFACES_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
-    use super::super::reader::{Damage, Records};
+    use super::super::reader::{Damage, Decoder, Records};
     use super::*;
 
     /// Builds little- or big-endian blocks.
@@ -325,6 +345,37 @@ mod tests {
             ]
         );
         assert!(matches!(seen[end], Err(Damage::Malformed { .. })));
+    }
+
+    #[test]
+    fn frames_without_a_usable_time_are_counted() {
+        let mut file = File::new(false);
+        let offset = |file: &mut File, seconds: i64| {
+            let mut body = file.short(1);
+            body.extend(file.short(0));
+            body.extend(file.number(65_535));
+            body.extend(file.short(IF_TSOFFSET));
+            body.extend(file.short(8));
+            body.extend(seconds.to_le_bytes());
+            file.block(1, &body);
+        };
+        for seconds in [0, i64::MAX, i64::MIN, 253_402_300_799, 253_402_300_800, -62_167_219_200] {
+            offset(&mut file, seconds);
+        }
+        for interface in 0..6 {
+            file.packet(interface, 7, b"timed");
+        }
+        let mut simple = file.number(3);
+        simple.extend(b"abc");
+        file.block(3, &simple);
+
+        let (mut decoder, mut seen) = (Decoder::new(), Vec::new());
+        decoder.drain(&file.bytes, |record| seen.push(record.at.0)).unwrap();
+        let (last, first) = (253_402_300_799_000_007, -62_167_219_199_999_993);
+        assert_eq!(seen, [7, 7, 7, last, last, first, first]);
+        assert_eq!(decoder.untimed(), 4);
+        assert!(decoder.next(&[0; 12]).is_err());
+        assert_eq!(decoder.untimed(), 4, "damage changes nothing");
     }
 
     #[test]

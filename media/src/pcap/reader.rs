@@ -49,10 +49,12 @@ pub enum Damage {
 /// Reads a capture from bytes that arrive in pieces of any size.
 ///
 /// After [`Decoder::next`] has returned an error, every further call returns it again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
     offset: u64,
+    /// The untimed frames before the damage.
+    untimed: u64,
 }
 
 impl Default for Decoder {
@@ -64,7 +66,7 @@ impl Default for Decoder {
 impl Decoder {
     /// A decoder that expects the first byte of a file.
     pub const fn new() -> Self {
-        Decoder { state: State::Start, offset: 0 }
+        Decoder { state: State::Start, offset: 0, untimed: 0 }
     }
 
     /// Reads the element at the start of `bytes`.
@@ -151,7 +153,36 @@ impl Decoder {
         self.offset
     }
 
+    /// Frames so far without a time of their own: simple packet blocks, and times outside the years 0 to 9999. Each
+    /// has the time of the frame before it, so nothing can be measured on it.
+    pub fn untimed(&self) -> u64 {
+        match &self.state {
+            State::Next(section) => section.untimed(),
+            State::Broken(_) | State::Classic(_) | State::Start => self.untimed,
+        }
+    }
+
+    /// Whether the element at the start of `bytes` begins a section of pcapng, whose interfaces are its own.
+    pub fn begins_section(&self, bytes: &[u8]) -> bool {
+        matches!(self.state, State::Next(_)) && bytes.starts_with(&super::blocks::SECTION_HEADER)
+    }
+
+    /// The interfaces that the section has described so far; 0 for other formats.
+    pub fn interfaces(&self) -> usize {
+        match &self.state {
+            State::Next(section) => section.interfaces(),
+            State::Broken(_) | State::Classic(_) | State::Start => 0,
+        }
+    }
+
+    /// Continues with another frame of the section that was read last: the next call of [`Decoder::next`] gets the
+    /// bytes from this offset on.
+    pub const fn seek(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
     fn fail(&mut self, damage: Damage) -> Damage {
+        self.untimed = self.untimed();
         self.state = State::Broken(damage.clone());
         damage
     }
@@ -202,7 +233,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Broken(Damage),
     Classic(Classic),
@@ -211,7 +242,7 @@ enum State {
 }
 
 /// The file header of a classic capture, which applies to all of its records.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Classic {
     order: Order,
     link: LinkType,

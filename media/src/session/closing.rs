@@ -78,7 +78,7 @@ impl Session {
         Report {
             at: now,
             verdict: evidence.rule,
-            nothing_captured: false,
+            withheld: None,
             observed: state.config.observed,
             evidence,
             codec: audio.map(|audio| audio.name.clone()).filter(|name| !name.is_empty()),

@@ -46,7 +46,7 @@ pub use foreign::Foreign;
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;
 pub(crate) use payloads::is_static_noise;
-pub use report::{Report, SessionCounters};
+pub use report::{Report, SessionCounters, Withheld};
 pub use run::Run;
 pub use udptl::FaxCounters;
 pub use video::VideoCounters;

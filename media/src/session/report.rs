@@ -20,8 +20,8 @@ pub struct Report {
     pub timeline: Timeline,
     /// The verdict; `None` before the first SDP result, for video, and for a fax with too little audio to judge.
     pub verdict: Option<Verdict>,
-    /// Whether the verdict was removed: the capture holds no audio at all, so missing audio is no evidence.
-    pub nothing_captured: bool,
+    /// Why the verdict was removed; `None` when it was not.
+    pub withheld: Option<Withheld>,
     /// Whether the packets were captured between other systems: no address is ours, and we sent nothing.
     pub observed: bool,
     /// The evidence of the verdict.
@@ -93,14 +93,36 @@ impl Report {
         }
     }
 
-    /// Removes the verdict: the capture contains nothing by which an answered leg could be judged.
+    /// Removes the verdict, because the capture contains nothing by which the leg could be judged, and the figures
+    /// that it makes wrong.
     ///
-    /// The verdict that a call was never answered stays, because it does not depend on audio.
-    pub fn leave_unjudged(&mut self) {
-        if self.verdict != Some(Verdict::Unanswered) {
-            (self.verdict, self.evidence, self.nothing_captured) = (None, Evidence::default(), true);
+    /// The verdict that a call was never answered stays, because it does not depend on audio; unless the messages
+    /// may be in another order than they were sent in.
+    pub fn leave_unjudged(&mut self, why: Withheld) {
+        if self.verdict != Some(Verdict::Unanswered) || why == Withheld::OutOfOrder {
+            (self.verdict, self.evidence, self.withheld) = (None, Evidence::default(), Some(why));
+        }
+        if why != Withheld::NothingCaptured {
+            self.figures = self.figures.counts();
+            if why == Withheld::Untimed {
+                (self.figures.first, self.figures.last) = (None, None);
+            }
+            (self.timeline, self.facts) = (Timeline::default(), Facts::default());
+            (self.receive_expected_ms, self.send_expected_ms, self.tail_ms) = (0, 0, 0);
+            (self.first_after_answer_ms, self.latch_delay_ms, self.rtcp.round_trip) = (None, None, None);
         }
     }
+}
+
+/// Why a leg of a capture has no verdict although it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// The capture holds no audio at all, so missing audio is no evidence.
+    NothingCaptured,
+    /// The capture is not in the order of time: what seems to be missing may be elsewhere in it.
+    OutOfOrder,
+    /// Frames of the capture have no time.
+    Untimed,
 }
 
 /// Counters of a session that are not part of the statistics of accepted packets.

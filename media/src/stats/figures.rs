@@ -116,6 +116,37 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// The counts among them, for packets whose arrival times are unknown or wrong.
+    #[must_use]
+    pub fn counts(&self) -> Figures {
+        Figures {
+            received: self.received,
+            expected: self.expected,
+            lost: self.lost,
+            local_drop: self.local_drop,
+            duplicates: self.duplicates,
+            reordered: self.reordered,
+            before_segment: self.before_segment,
+            audio: self.audio,
+            comfort_noise: self.comfort_noise,
+            events: self.events,
+            others: self.others,
+            segments: self.segments,
+            sequence_jumps: self.sequence_jumps,
+            ssrc_changes: self.ssrc_changes,
+            stray_ssrc: self.stray_ssrc,
+            loss_pct: self.loss_pct,
+            ptime_ms: self.ptime_ms,
+            payload_ptime_ms: self.payload_ptime_ms,
+            first: self.first,
+            last: self.last,
+            loss_runs: self.loss_runs,
+            longest_loss_packets: self.longest_loss_packets,
+            dtmf_events: self.dtmf_events,
+            ..Figures::default()
+        }
+    }
+
     /// Whether most packets are not known to be audio; then timing and quality are not judged.
     pub fn is_mostly_other(&self) -> bool {
         self.others.saturating_mul(2) > self.received

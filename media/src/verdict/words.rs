@@ -4,6 +4,7 @@
 //! A sentence states only what the figures beside it show, not what a listener heard. Every number that a
 //! rule compares is shown with its limit. `media/tests/integration/sentences.rs` checks this.
 
+use crate::session::Withheld;
 use crate::stats::Hundredths;
 use crate::verdict::phrase::{
     Name, counted, grouped, none_or, packets, percent, seconds_of_ms, short, speed, text,
@@ -19,10 +20,10 @@ impl Wording<'_> {
         if let Some(sentence) = not_audio::sentence(self.report, who, &self.when(), &self.repair_path()) {
             return sentence;
         }
+        if let (None, Some(why)) = (self.report.verdict, self.report.withheld) {
+            return withheld(why).to_owned();
+        }
         match (self.report.verdict, self.report.evidence.reason) {
-            (None, _) if self.report.nothing_captured => {
-                "There is no audio in this capture, so none is judged.".to_owned()
-            }
             (None, _) if self.report.fax.is_some() => {
                 format!("{}'s leg carried a fax (T.38), and too little audio to judge.", self.who.first)
             }
@@ -455,6 +456,19 @@ impl Wording<'_> {
             (0, last_s) if last_s >= end_s && end_s > 0 => ", from beginning to end".to_owned(),
             (first_s, last_s) if first_s == last_s => format!(", in second {first_s}"),
             _ => format!(", between second {first_s} and second {last_s}"),
+        }
+    }
+}
+
+/// The sentence on a leg whose verdict was removed.
+fn withheld(why: Withheld) -> &'static str {
+    match why {
+        Withheld::NothingCaptured => "There is no audio in this capture, so none is judged.",
+        Withheld::OutOfOrder => {
+            "This capture is not in the order of time, so nothing in it is judged: sort it with reordercap."
+        }
+        Withheld::Untimed => {
+            "Packets of this capture have no time, so nothing in it is judged: capture with tcpdump or Wireshark."
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sidetone_capture::{self as capture, EngineOptions, Parts, Source};
+use sidetone_capture::{self as capture, EngineOptions, Head, Parts, Source};
 
 /// Reads one capture as far as possible; problems are printed to stderr.
 pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {
@@ -39,7 +39,26 @@ pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> 
     } else if outcome.parts.head.packets == 0 {
         crate::cli::tell!("sidetone: {name}: the capture holds no packet");
     }
+    tell_of_times(&outcome.parts.head);
     Ok(outcome.parts)
+}
+
+/// Prints why nothing in a capture is judged.
+fn tell_of_times(head: &Head) {
+    let Head { file, packets, times, .. } = head;
+    if times.untimed > 0 {
+        crate::cli::tell!(
+            "sidetone: {file}: {} of {packets} packets have no time (simple packet blocks, or a time outside the years 0 to \
+             9999), so its calls and streams are not judged: capture with tcpdump or Wireshark, which store the time",
+            times.untimed
+        );
+    }
+    if let Some(number) = times.out_of_order_from {
+        crate::cli::tell!(
+            "sidetone: {file}: it is not in the order of time from packet {number} on, so its calls and streams are not \
+             judged: sort it with reordercap, or give it as an uncompressed file, which is read in the order of time"
+        );
+    }
 }
 
 /// A progress bar on a terminal; nothing if stderr is not one.

@@ -224,6 +224,7 @@ impl Totals {
             packets: 0,
             bytes: 0,
             skipped: Default::default(),
+            times: Default::default(),
             registrations: Vec::new(),
         };
         Totals { head, calls: 0, streams: 0 }

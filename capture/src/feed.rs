@@ -53,7 +53,7 @@ impl Feed {
 
     /// What is wrong with the times of the frames so far.
     pub(super) fn times(&self) -> Times {
-        Times { untimed: self.decoder.untimed(), out_of_order_from: self.watch.stepped_at() }
+        Times { untimed: self.decoder.untimed(), out_of_order_from: self.watch.out_of_order_from() }
     }
 
     /// Ends the file.

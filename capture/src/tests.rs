@@ -134,6 +134,21 @@ fn a_capture_that_begins_or_ends_within_a_call() {
     assert_eq!(call.media_verdict, Some("ok"));
 }
 
+/// The clock of the capturing host is set back during a call: the packets are still in the order in which they came.
+#[test]
+fn a_clock_that_is_set_back_moves_no_packet() {
+    let mut frames = frames("clean duration=30s");
+    let half = frames.len() / 2;
+    for frame in &mut frames[half..] {
+        frame.0 = frame.0 + -5_000_000;
+    }
+    let analysis = analyze(&write(&frames));
+    let (call, streams) = (&analysis.calls[0], &analysis.streams);
+    assert_eq!((streams.len(), call.loss_pct.map(|loss| loss.0)), (2, Some(0)));
+    assert_eq!(call.media_verdict, Some("ok"), "{:?}", call.evidence);
+    assert!(analysis.times.are_sound());
+}
+
 #[test]
 fn a_message_of_another_hop_is_not_the_callers() {
     let mut frames = frames("clean duration=5s");

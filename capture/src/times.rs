@@ -29,20 +29,35 @@ impl Times {
     }
 }
 
-/// Watches the times of packets for a step back.
+/// Watches the times of packets for steps back.
 ///
 /// Kernels and network cards with several queues swap packets within some milliseconds, which is no step.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// A packet before this time is a step back.
+    /// A packet before this time is behind a step back.
     floor_us: i64,
+    begun_us: i64,
     packets: u64,
-    stepped_at: Option<u64>,
+    steps: Option<Steps>,
+}
+
+/// The steps back so far.
+#[derive(Debug)]
+struct Steps {
+    /// The number of the first packet behind a step.
+    first: u64,
+    /// The number of the latest packet behind a step.
+    latest: u64,
+    /// Whether packets before the floor and after it alternate.
+    are_several: bool,
+    /// How far the first step went back, and how long the capture was by then.
+    back_us: i64,
+    length_us: i64,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Watch { floor_us: i64::MIN, packets: 0, stepped_at: None }
+        Watch { floor_us: i64::MIN, begun_us: 0, packets: 0, steps: None }
     }
 }
 
@@ -53,20 +68,37 @@ impl Watch {
         self.packets += 1;
         let floor_us = at.0 - STEP_US;
         if floor_us > self.floor_us {
+            if self.packets == 1 {
+                self.begun_us = at.0;
+            }
             self.floor_us = floor_us;
         } else if at.0 < self.floor_us {
-            self.step();
+            self.step(at);
         }
     }
 
     #[cold]
-    fn step(&mut self) {
-        self.stepped_at.get_or_insert(self.packets);
+    fn step(&mut self, at: Micros) {
+        let newest_us = self.floor_us + STEP_US;
+        let steps = self.steps.get_or_insert(Steps {
+            first: self.packets,
+            latest: self.packets,
+            are_several: false,
+            back_us: newest_us - at.0,
+            length_us: newest_us - self.begun_us,
+        });
+        steps.are_several |= self.packets > steps.latest + 1;
+        steps.latest = self.packets;
     }
 
-    /// The number of the first packet after a step back.
-    pub(super) fn stepped_at(&self) -> Option<u64> {
-        self.stepped_at
+    /// The number of the first packet that is not in the order of time.
+    ///
+    /// One step back by less than half of what was captured before it is one of the clock: the packets are in the order in
+    /// which they were captured, and sorting them would mix them. Captures that were appended to each other step back by
+    /// about as much as the first one lasts, and interfaces that were written late step back again and again.
+    pub(super) fn out_of_order_from(&self) -> Option<u64> {
+        let is_clock = |steps: &Steps| !steps.are_several && steps.back_us < steps.length_us / 2;
+        self.steps.as_ref().filter(|steps| !is_clock(steps)).map(|steps| steps.first)
     }
 }
 
@@ -76,3 +108,26 @@ fn is_zero(number: &u64) -> bool {
 
 /// The smallest step back that is noticed.
 const STEP_US: i64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_clock_is_no_other_order() {
+        let seconds = |range: std::ops::Range<i64>| range.step_by(1).collect::<Vec<_>>();
+        let cases = [
+            ("in order", seconds(0..60), None),
+            ("the clock is set back by five seconds", [seconds(0..30), seconds(25..60)].concat(), None),
+            ("two captures of the same minute", [seconds(0..30), seconds(2..30)].concat(), Some(31)),
+            ("the later capture first", [seconds(60..90), seconds(0..60)].concat(), Some(31)),
+            ("an interface that is written late", vec![10, 20, 30, 26, 31, 27, 32, 28], Some(4)),
+            ("two packets in one second", vec![10, 11, 10, 11, 12], None),
+        ];
+        for (name, times, expected) in cases {
+            let mut watch = Watch::default();
+            times.iter().for_each(|second| watch.see(Micros(second * 1_000_000)));
+            assert_eq!(watch.out_of_order_from(), expected, "{name}");
+        }
+    }
+}

@@ -18,6 +18,9 @@ use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule, Video}
 pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
     Description {
         remote: negotiated.remote,
+        // In a capture the packets of two parties with host names cannot be assigned to their call, so that none is
+        // missing.
+        unresolved: negotiated.unresolved && negotiated.local.is_some(),
         remote_rtcp: negotiated.remote_rtcp,
         rtcp_mux: negotiated.rtcp_mux,
         receive: negotiated.direction.receives(),
@@ -25,7 +28,10 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         payloads: negotiated
             .payloads
             .iter()
-            .filter_map(|agreed| payload(&agreed.codec, agreed.receive))
+            .filter_map(|agreed| {
+                let payload = payload(&agreed.codec, agreed.receive)?;
+                Some(Payload { default_ptime_ms: agreed.frame_ms, ..payload })
+            })
             .collect(),
         ptime_ms: negotiated.ptime_ms,
         own_ptime_ms: negotiated.own_ptime_ms,
@@ -173,7 +179,8 @@ fn sent_ptime_ms(negotiated: &Negotiated) -> u32 {
     (wanted / 10 * 10).max(10)
 }
 
-/// The payload type with which a party sends `codec`; `None` for a clock rate of zero, which is not valid.
+/// The payload type with which a party sends `codec`, by its own description alone; `None` for a clock rate of zero,
+/// which is not valid.
 pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
     let clock = ClockRate::new(codec.clock_rate)?;
     let kind = if codec.is("telephone-event") {
@@ -188,6 +195,7 @@ pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
         kind,
         clock,
         bytes_per_ms: bytes_per_ms(codec),
+        default_ptime_ms: codec.frame_ms(),
         name: canonical_name(&codec.name),
     })
 }
@@ -267,6 +275,31 @@ mod tests {
                 (13, PayloadKind::ComfortNoise, None),
             ]
         );
+    }
+
+    #[test]
+    fn a_host_name_is_no_hold_where_the_packets_are_known() {
+        let named = |text: &str| text.replace("c=IN IP4 192.0.2.1", "c=IN IP4 media.example");
+        let cases = [
+            ("an address", OFFER.to_owned(), ANSWER.to_owned(), (true, false)),
+            ("a host name", named(OFFER), ANSWER.to_owned(), (false, true)),
+            (
+                "two host names",
+                named(OFFER),
+                ANSWER.replace("c=IN IP4 198.51.100.1", "c=IN IP4 b.example"),
+                (false, false),
+            ),
+            (
+                "a hold",
+                OFFER.replace("c=IN IP4 192.0.2.1", "c=IN IP4 0.0.0.0"),
+                ANSWER.to_owned(),
+                (false, false),
+            ),
+        ];
+        for (name, offer, answer, expected) in cases {
+            let description = description(&negotiated(&offer, &answer), None);
+            assert_eq!((description.remote.is_some(), description.unresolved), expected, "{name}");
+        }
     }
 
     #[test]

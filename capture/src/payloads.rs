@@ -62,7 +62,7 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
         let clock = ClockRate::new(hz)?;
-        Some(Payload { number, kind, clock, bytes_per_ms, name: name.to_owned() })
+        Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.to_owned() })
     });
     let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
     let Some(media) = announced else { return payloads.into() };
@@ -104,6 +104,7 @@ pub(super) fn unannounced(number: u8) -> Payload {
         kind: PayloadKind::Other,
         clock: ClockRate::HZ_8000,
         bytes_per_ms: None,
+        default_ptime_ms: None,
         name: String::new(),
     }
 }

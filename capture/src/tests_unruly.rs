@@ -115,6 +115,96 @@ fn a_hold_by_address_is_no_missing_audio() {
     }
 }
 
+/// The same frames with other session descriptions: `change` takes whether the caller sent it, and the body.
+fn redescribed(frames: &[Frame], change: &dyn Fn(bool, &str) -> String) -> Vec<Frame> {
+    let mut frames = frames.to_vec();
+    for frame in frames.iter_mut().filter(|frame| is_sip(frame)) {
+        let text = String::from_utf8(frame.3.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n").filter(|(_, body)| !body.is_empty()) {
+            frame.3 = with_body(head, &change(text.starts_with("INVITE"), body)).into_bytes();
+        }
+    }
+    frames
+}
+
+/// A body with another `c=` line.
+fn with_address(body: &str, address: &str) -> String {
+    let (before, rest) = body.split_once("c=").unwrap();
+    let (_, after) = rest.split_once("\r\n").unwrap();
+    format!("{before}c={address}\r\n{after}")
+}
+
+/// A host name or a multicast group in `c=` is no hold: both parties want to talk and to hear.
+#[test]
+fn an_address_that_cannot_be_used_is_no_hold() {
+    let media = frames("clean duration=10s");
+    let begin = media.iter().find(|frame| !is_sip(frame)).unwrap().0;
+    // The milliseconds for which the caller and the called party send.
+    let cases = [
+        ("IN IP4 media.example", 0, 10_000, "no_inbound_media"),
+        ("IN IP4 media.example", 10_000, 0, "no_outbound_media"),
+        ("IN IP4 media.example", 2_000, 10_000, "degraded_audio"),
+        ("IN IP4 media.example", 10_000, 10_000, "ok"),
+        ("IN IP4 not_an_address!", 0, 10_000, "no_inbound_media"),
+        ("IN IP4 224.2.1.1/127", 0, 10_000, "wrong_advertised_address"),
+        ("IN IP4 224.2.1.1/127", 10_000, 10_000, "ok"),
+        ("IN IP6 ff02::1", 0, 10_000, "wrong_advertised_address"),
+        ("IN IP4 0.0.0.0", 0, 10_000, "ok"),
+    ];
+    for (address, sent_ms, returned_ms, expected) in cases {
+        let change = |of_caller: bool, body: &str| {
+            if of_caller { with_address(body, address) } else { body.to_owned() }
+        };
+        let mut frames = redescribed(&media, &change);
+        frames.retain(|frame| {
+            let sent_ms = if frame.1.port() == 4_000 { sent_ms } else { returned_ms };
+            is_sip(frame) || frame.0.since(begin) < sent_ms * 1_000
+        });
+        let verdict = analyze(&write(&frames)).calls[0].media_verdict;
+        assert_eq!(verdict, Some(expected), "{address}: {sent_ms} ms sent, {returned_ms} ms returned");
+    }
+}
+
+/// The packets of two parties with host names belong to no call, so that their absence is no evidence.
+#[test]
+fn two_host_names_are_no_missing_audio() {
+    let media = frames("clean duration=10s");
+    let mut both = redescribed(&media, &|_, body| with_address(body, "IN IP4 media.example"));
+    let mut next = frames("clean duration=5s seed=4");
+    next.iter_mut().for_each(|frame| frame.0 = frame.0 + 20_000_000);
+    both.append(&mut next);
+    let verdicts: Vec<_> = analyze(&write(&both)).calls.iter().map(|call| call.media_verdict).collect();
+    assert_eq!(verdicts, [Some("ok"), Some("ok")]);
+}
+
+/// RFC 3952 §5: without `a=ptime` a packet of iLBC has the duration of its mode; that is 20 ms if both sides write it.
+#[test]
+fn the_mode_of_ilbc_is_its_packet_duration() {
+    let cases = [
+        (Some(20), Some(20), 20, "ok"),
+        (Some(20), Some(20), 30, "ptime_mismatch"),
+        (Some(20), Some(30), 30, "ok"),
+        (Some(20), None, 30, "ok"),
+        (Some(30), Some(30), 30, "ok"),
+        (None, None, 30, "ok"),
+        (None, None, 20, "ptime_mismatch"),
+    ];
+    for (offered, answered, ptime_ms, expected) in cases {
+        let change = |of_caller: bool, body: &str| {
+            let mode = if of_caller { offered } else { answered };
+            let fmtp = mode.map_or(String::new(), |mode: u32| format!("a=fmtp:97 mode={mode}\r\n"));
+            let (head, lines) = body.split_once("m=audio ").unwrap();
+            let port = lines.split(' ').next().unwrap();
+            format!("{head}m=audio {port} RTP/AVP 97\r\na=rtpmap:97 iLBC/8000\r\n{fmtp}")
+        };
+        let mut frames = redescribed(&frames(&format!("clean duration=10s ptime={ptime_ms}")), &change);
+        frames.iter_mut().filter(|frame| !is_sip(frame)).for_each(|frame| frame.3[1] = 97);
+        let call = &analyze(&write(&frames)).calls[0];
+        let seen = (call.codec_a.as_deref(), call.media_verdict);
+        assert_eq!(seen, (Some("iLBC"), Some(expected)), "{offered:?}, {answered:?}: {ptime_ms} ms sent");
+    }
+}
+
 #[test]
 fn a_call_id_that_is_used_again_is_another_call() {
     let one_id = |text: &str| {

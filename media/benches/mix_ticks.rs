@@ -157,6 +157,7 @@ fn member(relay: &Relay, number: u64, mix: u64) -> (UdpSocket, Port) {
         kind: PayloadKind::Audio,
         clock: ClockRate::HZ_8000,
         bytes_per_ms: Some(8),
+        default_ptime_ms: None,
         name: "PCMU".to_owned(),
     };
     let description = Description {

@@ -157,6 +157,7 @@ fn describe(phone: SocketAddr) -> Description {
         kind: PayloadKind::Audio,
         clock: ClockRate::HZ_8000,
         bytes_per_ms: Some(8),
+        default_ptime_ms: None,
         name: "PCMU".to_owned(),
     };
     Description {

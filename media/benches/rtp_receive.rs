@@ -143,7 +143,14 @@ fn description() -> Description {
 }
 
 fn payload(number: u8, kind: PayloadKind, name: &str) -> Payload {
-    Payload { number, kind, clock: ClockRate::HZ_8000, bytes_per_ms: Some(8), name: name.into() }
+    Payload {
+        number,
+        kind,
+        clock: ClockRate::HZ_8000,
+        bytes_per_ms: Some(8),
+        default_ptime_ms: None,
+        name: name.into(),
+    }
 }
 
 fn source() -> SocketAddr {

@@ -35,6 +35,7 @@ fn member(relay: &Relay, group: u64, codec: (u8, Codec)) -> (UdpSocket, Port) {
         kind: PayloadKind::Audio,
         clock: ClockRate::HZ_8000,
         bytes_per_ms: Some(8),
+        default_ptime_ms: None,
         name: codec.1.name().to_owned(),
     };
     let description = Description {

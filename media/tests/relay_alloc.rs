@@ -61,6 +61,7 @@ fn party(relay: &Relay, sink: &Arc<Recycling>, suite: Option<Suite>, video: bool
         kind: PayloadKind::Audio,
         clock: ClockRate::HZ_8000,
         bytes_per_ms: Some(8),
+        default_ptime_ms: None,
         name: "PCMU".to_owned(),
     };
     let description = Description {

@@ -100,7 +100,8 @@ impl Call {
         let negotiated = self.exchange.negotiated();
         self.media.secure(negotiated.and_then(|n| n.srtp.as_deref()), self.spoils_srtp);
         self.media.speak_as(negotiated.and_then(format));
-        self.media.send_to(negotiated.filter(|n| n.direction.sends()).and_then(|n| n.remote));
+        let remote = negotiated.filter(|n| n.direction.sends()).and_then(|n| n.remote);
+        self.media.send_to(remote.filter(|remote| !remote.ip().is_multicast()));
     }
 
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Due> {

@@ -1,11 +1,13 @@
-//! Phones behind a NAT: their Contact is a private address, and their port or connection may change during a call.
+//! Phones behind a NAT: their Contact is a private address, their port or connection may change during a call, and the
+//! address in their SDP may be wrong.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
+use sidetone_phone::CallPlan;
 use sidetone_sip::message::Method;
 
 use crate::device::Device;
-use crate::site::{Site, answering, calls, open_end, within};
+use crate::site::{Site, answering, calls, open_end, talking, within};
 
 /// A Contact inside a NAT, where nothing listens.
 const INSIDE: &str = "<sip:1002@10.99.98.97:5060>";
@@ -44,4 +46,21 @@ async fn a_phone_that_connects_again_gets_the_bye_on_its_new_connection() {
     let switch: SocketAddr = site.tcp();
     let device = Device::tcp(switch, "<sip:1002@10.99.98.97:5060;transport=tcp>").await;
     is_hung_up_where_it_moved(&site, device).await;
+}
+
+/// Nothing is sent to the group; the phone is sent audio where its own comes from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_that_names_a_multicast_group_hears_at_its_own_address() {
+    let site = Site::start().await;
+    let (caller, _callee) = (site.phone("1001", answering()).await, site.phone("1002", answering()).await);
+    let group = Some(Ipv4Addr::new(224, 2, 1, 1).into());
+    let plan = CallPlan { advertised: group, ..talking("1002", 2_000) };
+    let outcome = within("the call", caller.call(plan)).await.unwrap();
+    assert_eq!(outcome.status, 200);
+    assert!(outcome.received > 20, "{outcome:?}");
+    let record = site.record().await;
+    let (_, quality) = site.get(&format!("/cdrs/{}/quality", record["call_uuid"].as_str().unwrap())).await;
+    let addresses = &quality["legs"][0]["addresses"];
+    assert!(addresses["advertised"].as_str().unwrap().starts_with("224.2.1.1:"), "{addresses:#}");
+    assert_eq!(addresses["sent_to"], addresses["source"], "{addresses:#}");
 }

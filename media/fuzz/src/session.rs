@@ -275,6 +275,7 @@ impl Phone {
             kind,
             clock: ClockRate::new(hz).unwrap(),
             bytes_per_ms: (hz == 8_000).then_some(8),
+            default_ptime_ms: None,
             name: name.to_owned(),
         };
         let mut payloads = vec![
@@ -293,6 +294,7 @@ impl Phone {
         let own_ptime = choices.byte();
         let description = Description {
             remote: (flags & 4 == 0).then_some(remote),
+            unresolved: flags & 6 == 6,
             remote_rtcp,
             rtcp_mux: self.mux,
             receive: flags & 16 == 0,

@@ -126,6 +126,7 @@ impl Web {
     pub(super) fn located(&self, description: &Description) -> Description {
         Description {
             remote: self.remote,
+            unresolved: false,
             remote_rtcp: self.remote,
             rtcp_mux: true,
             strict_source: Some(StrictSource::Sdp),

@@ -186,7 +186,7 @@ impl Session {
             own_ptime_ms: description.and_then(|description| description.own_ptime_ms),
             own_maxptime_ms: description.and_then(|description| description.own_maxptime_ms),
             only_listens: description.is_some_and(|description| {
-                description.remote.is_some() && description.send && !description.receive
+                description.names_address() && description.send && !description.receive
             }),
         }
     }

@@ -39,8 +39,11 @@ impl Default for SessionConfig {
 /// The SDP result for this leg (RFC 3264); every answer, re-INVITE and UPDATE replaces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// Where the party wants RTP; `None` for `c=0.0.0.0` or port 0.
+    /// Where the party wants RTP; `None` for `c=0.0.0.0` or port 0, and while `unresolved`.
     pub remote: Option<SocketAddr>,
+    /// Whether SDP names the party's address as a host name, which is not resolved: nothing is sent to the party,
+    /// but it is not on hold.
+    pub unresolved: bool,
     /// Where the party wants RTCP; `None` is the port above `remote` (RFC 3605).
     pub remote_rtcp: Option<SocketAddr>,
     /// Whether RTP and RTCP share one port (RFC 5761).
@@ -69,6 +72,13 @@ pub struct Description {
     pub udptl: bool,
     /// Whether the ports carry video; no audio is expected then, and received packets are only counted.
     pub video: bool,
+}
+
+impl Description {
+    /// Whether SDP names an address for the party's audio; `false` on hold by address (RFC 3264 §8.4).
+    pub(super) fn names_address(&self) -> bool {
+        self.remote.is_some() || self.unresolved
+    }
 }
 
 /// The content of the datagrams on a leg's RTP port.
@@ -154,6 +164,9 @@ pub struct Payload {
     pub clock: ClockRate,
     /// Payload bytes per millisecond of a codec with a constant bit rate.
     pub bytes_per_ms: Option<u32>,
+    /// The packet duration without `a=ptime` in milliseconds, if it differs from the default of the codec: that of iLBC
+    /// depends on its `mode` (RFC 3952 §5).
+    pub default_ptime_ms: Option<u32>,
     /// The encoding name, as in `a=rtpmap`; empty when no SDP announced it.
     pub name: String,
 }

@@ -58,6 +58,7 @@ mod tests {
                 kind: PayloadKind::Audio,
                 clock: ClockRate::HZ_8000,
                 bytes_per_ms: Some(8),
+                default_ptime_ms: None,
                 name: "PCMU".into(),
             }],
             xr: XrReports { round_trip, summary, voip },

@@ -679,7 +679,7 @@ impl Session {
         let Settled { source, stream, .. } = self.packets.settled();
         let live = !self.is_closed && state.answered.is_some();
         let (receive, send) = match &state.description {
-            Some(description) if live && description.remote.is_some() && self.content == Content::Audio => {
+            Some(description) if live && description.names_address() && self.content == Content::Audio => {
                 // A party that only sends has put us on hold; many phones then send nothing at all.
                 (description.receive && description.send, description.send)
             }

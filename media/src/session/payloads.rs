@@ -147,9 +147,7 @@ impl PayloadMap {
 
     /// The advertised packet duration, or the codec's default, in milliseconds.
     pub(crate) fn ptime_ms(&self) -> u32 {
-        self.table
-            .ptime_ms
-            .unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, |audio| default_ptime_ms(&audio.name)))
+        self.table.ptime_ms.unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, default_ptime_ms))
     }
 
     /// The stream settings for this audio.
@@ -175,10 +173,10 @@ fn numbers(mut set: u128) -> Vec<u8> {
     std::iter::from_fn(next).collect()
 }
 
-/// The packet duration of a codec when SDP gives none (RFC 3551 §4.5, RFC 3952 §3.1).
-fn default_ptime_ms(name: &str) -> u32 {
-    let frames_of_30_ms = ["G723", "iLBC"];
-    if frames_of_30_ms.iter().any(|codec| name.eq_ignore_ascii_case(codec)) { 30 } else { PTIME_DEFAULT_MS }
+/// The packet duration of a format when SDP gives none (RFC 3551 §4.5, RFC 3952 §5).
+fn default_ptime_ms(audio: &Payload) -> u32 {
+    let is_of_30_ms = ["G723", "iLBC"].iter().any(|codec| audio.name.eq_ignore_ascii_case(codec));
+    audio.default_ptime_ms.unwrap_or(if is_of_30_ms { 30 } else { PTIME_DEFAULT_MS })
 }
 
 /// Whether a payload type is comfort noise although no SDP announced it (RFC 3551 table 4; 19 is its former

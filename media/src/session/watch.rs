@@ -176,6 +176,7 @@ mod tests {
                 kind: PayloadKind::Audio,
                 clock: ClockRate::HZ_8000,
                 bytes_per_ms: Some(8),
+                default_ptime_ms: None,
                 name: "PCMU".to_owned(),
             };
             let mut session = Session::new(SessionConfig::default());

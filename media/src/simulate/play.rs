@@ -18,6 +18,7 @@ pub fn description(scenario: &Scenario, remote: SocketAddr, own: IpAddr, on_hold
         kind,
         clock: codec.clock(),
         bytes_per_ms,
+        default_ptime_ms: None,
         name: name.to_owned(),
     };
     let talker = &scenario.talker;

@@ -11,6 +11,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
     // All fields are listed, so that a new field does not compile until the trace includes it.
     let Description {
         remote,
+        unresolved,
         remote_rtcp,
         rtcp_mux,
         receive,
@@ -46,6 +47,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         xr.summary,
         xr.voip,
         *video,
+        *unresolved,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -89,6 +91,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
     }
     Some(Description {
         remote,
+        unresolved: flag(18),
         remote_rtcp,
         rtcp_mux: flag(0),
         receive: flag(1),
@@ -126,7 +129,7 @@ const fn rule(bits: u8) -> StrictSource {
 }
 
 fn put_payload(out: &mut Vec<u8>, payload: &Payload) {
-    let Payload { number, kind, clock, bytes_per_ms, name } = payload;
+    let Payload { number, kind, clock, bytes_per_ms, default_ptime_ms, name } = payload;
     let kind = match kind {
         PayloadKind::Audio => 0,
         PayloadKind::ComfortNoise => 1,
@@ -134,10 +137,12 @@ fn put_payload(out: &mut Vec<u8>, payload: &Payload) {
         PayloadKind::Other => 3,
     };
     out.push(*number);
-    out.push(kind | if bytes_per_ms.is_some() { CONSTANT_RATE } else { 0 });
+    let flags = [(bytes_per_ms, CONSTANT_RATE), (default_ptime_ms, OWN_PTIME)];
+    let flags = flags.into_iter().filter_map(|(field, flag)| field.map(|_| flag));
+    out.push(flags.fold(kind, |bits, flag| bits | flag));
     put_varint(out, clock.hz().into());
-    if let Some(bytes_per_ms) = bytes_per_ms {
-        put_varint(out, (*bytes_per_ms).into());
+    for field in [bytes_per_ms, default_ptime_ms].into_iter().flatten() {
+        put_varint(out, (*field).into());
     }
     put_bytes(out, name.as_bytes());
 }
@@ -146,21 +151,26 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
     let number = cursor.byte()?;
     let kind = cursor.byte()?;
     let clock = ClockRate::new(cursor.small()?)?;
-    let bytes_per_ms = if kind & CONSTANT_RATE != 0 { Some(cursor.small()?) } else { None };
-    let kind = match kind & !CONSTANT_RATE {
+    let mut field = |flag: u8| -> Option<Option<u32>> {
+        if kind & flag != 0 { cursor.small().map(Some) } else { Some(None) }
+    };
+    let (bytes_per_ms, default_ptime_ms) = (field(CONSTANT_RATE)?, field(OWN_PTIME)?);
+    let kind = match kind & !(CONSTANT_RATE | OWN_PTIME) {
         0 => PayloadKind::Audio,
         1 => PayloadKind::ComfortNoise,
         2 => PayloadKind::Event,
         3 => PayloadKind::Other,
         _ => return None,
     };
-    Some(Payload { number, kind, clock, bytes_per_ms, name: cursor.text()?.to_owned() })
+    Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms, name: cursor.text()?.to_owned() })
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 18;
+const FLAGS: u32 = 19;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
+/// Flag besides the kind: the parameters of the format set its packet duration.
+const OWN_PTIME: u8 = 0x40;
 
 #[cfg(test)]
 mod tests {
@@ -173,10 +183,16 @@ mod tests {
             kind,
             clock: ClockRate::HZ_48000,
             bytes_per_ms,
+            default_ptime_ms: None,
             name: name.to_owned(),
+        };
+        let of_mode_20 = |bytes_per_ms| Payload {
+            default_ptime_ms: Some(20),
+            ..payload(97, PayloadKind::Audio, bytes_per_ms, "iLBC")
         };
         let full = Description {
             remote: "192.0.2.1:4000".parse().ok(),
+            unresolved: true,
             remote_rtcp: "[2001:db8::1]:4001".parse().ok(),
             rtcp_mux: true,
             receive: true,
@@ -186,6 +202,8 @@ mod tests {
                 payload(255, PayloadKind::Other, None, "größer"),
                 payload(13, PayloadKind::ComfortNoise, None, ""),
                 payload(101, PayloadKind::Event, None, "telephone-event"),
+                of_mode_20(None),
+                of_mode_20(Some(8)),
             ],
             ptime_ms: Some(20),
             own_ptime_ms: Some(u32::MAX),
@@ -207,5 +225,32 @@ mod tests {
                 assert_eq!(read(&mut Cursor::new(&out[..end])), None, "cut at {end}");
             }
         }
+    }
+
+    /// A trace from before formats had a packet duration and addresses could be host names.
+    #[test]
+    fn an_old_description_is_read() {
+        // May receive and send, and the address for RTP follows.
+        let mut old = vec![0b1110, 4, 192, 0, 2, 1];
+        old.extend(4_000_u16.to_be_bytes());
+        // One payload type: number, kind, clock rate 8,000 and name.
+        old.extend([1, 97, 0, 0xc0, 0x3e, 4]);
+        old.extend(b"iLBC");
+        let payload = Payload {
+            number: 97,
+            kind: PayloadKind::Audio,
+            clock: ClockRate::HZ_8000,
+            bytes_per_ms: None,
+            default_ptime_ms: None,
+            name: "iLBC".to_owned(),
+        };
+        let expected = Description {
+            remote: "192.0.2.1:4000".parse().ok(),
+            receive: true,
+            send: true,
+            payloads: vec![payload],
+            ..Description::default()
+        };
+        assert_eq!(read(&mut Cursor::new(&old)), Some(expected));
     }
 }

@@ -165,5 +165,8 @@ fn destinations_are_guarded() {
         assert_eq!(leg.session.destination(), None, "{name}, on hold");
         leg.describe(|sdp| (sdp.send, sdp.remote) = (true, None));
         assert_eq!(leg.session.destination(), None, "{name}, held by 0.0.0.0");
+        leg.describe(|sdp| sdp.unresolved = true);
+        assert_eq!(leg.session.destination(), None, "{name}, then a host name");
+        assert_eq!(leg.session.rtcp_destination(), None, "RTCP to {name}, then a host name");
     }
 }

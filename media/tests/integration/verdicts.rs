@@ -60,6 +60,12 @@ fn no_inbound_media() {
                 leg.reply(500);
                 leg.wait(10_000);
             }),
+            ("the address in SDP is a host name", |leg| {
+                leg.describe(|sdp| (sdp.remote, sdp.unresolved) = (None, true));
+                leg.answer();
+                leg.reply(500);
+                leg.wait(10_000);
+            }),
             ("T2: three packets, then nothing", |leg| {
                 leg.connect();
                 leg.talk(3);

@@ -113,6 +113,7 @@ fn silence_that_is_announced_or_agreed_is_none() {
             kind: PayloadKind::ComfortNoise,
             clock: ClockRate::HZ_8000,
             bytes_per_ms: None,
+            default_ptime_ms: None,
             name: "CN".to_owned(),
         });
     });

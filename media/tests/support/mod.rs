@@ -35,7 +35,8 @@ pub(crate) fn ip(text: &str) -> IpAddr {
 /// One negotiated payload type.
 pub(crate) fn payload(number: u8, name: &str, kind: PayloadKind, clock_hz: u32) -> Payload {
     let bytes_per_ms = matches!(name, "PCMU" | "PCMA" | "G722").then_some(8);
-    Payload { number, kind, clock: ClockRate::new(clock_hz).unwrap(), bytes_per_ms, name: name.into() }
+    let clock = ClockRate::new(clock_hz).unwrap();
+    Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.into() }
 }
 
 /// A phone on a LAN that sends and receives PCMU.

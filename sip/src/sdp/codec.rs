@@ -132,6 +132,12 @@ impl Codec {
         pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
+    /// The duration of a packet without `a=ptime` in milliseconds, if the parameters make it differ from the codec's
+    /// default: `mode=20` of iLBC (RFC 3952 §5).
+    pub fn frame_ms(&self) -> Option<u32> {
+        (self.is("iLBC") && self.parameter("mode") == Some("20")).then_some(20)
+    }
+
     /// Whether it is redundant beside `other`: the same codec, and for a codec unknown to us also the same parameters,
     /// because two configurations of it may be incompatible.
     pub(super) fn repeats(&self, other: &Codec) -> bool {

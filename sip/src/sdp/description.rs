@@ -337,10 +337,16 @@ impl SessionDescription {
         Direction::new(media.direction.sends(), media.direction.receives() && !hold)
     }
 
-    /// The address for RTP of `media` to its creator; `None` for a refused section, a hold, a host name or a
-    /// multicast group.
+    /// The address for RTP of `media` to its creator; `None` for a refused section, a hold or a host name.
+    ///
+    /// It may be one to which nothing may be sent, such as a multicast group: whoever sends checks that.
     pub fn rtp_address(&self, media: &Media) -> Option<SocketAddr> {
         socket_address(self.address_of(media)?, media.port)
+    }
+
+    /// Whether `media` is enabled, but its address is a host name, which is not resolved, or missing.
+    pub fn is_unresolved(&self, media: &Media) -> bool {
+        media.port != 0 && self.address_of(media).and_then(Address::ip).is_none()
     }
 
     /// The address for RTCP of `media` to its creator: the RTP port itself, `a=rtcp`, or the next port (RFC
@@ -362,7 +368,7 @@ impl SessionDescription {
 
 fn socket_address(address: &Address, port: u16) -> Option<SocketAddr> {
     let ip = address.ip()?;
-    (port != 0 && !ip.is_unspecified() && !ip.is_multicast()).then_some(SocketAddr::new(ip, port))
+    (port != 0 && !ip.is_unspecified()).then_some(SocketAddr::new(ip, port))
 }
 
 /// Whether a transport is RTP with any profile.
@@ -423,7 +429,7 @@ mod tests {
             ("hold", one(ip("0.0.0.0"), 4000), None, None),
             ("hold, IPv6", one(ip("::"), 4000), None, None),
             ("refused", one(ip("192.0.2.7"), 0), None, None),
-            ("multicast", one(ip("224.2.1.1"), 4000), None, None),
+            ("multicast", one(ip("224.2.1.1"), 4000), Some("224.2.1.1:4000"), Some("224.2.1.1:4001")),
             ("name", one(Address::Name("media.example".into()), 4000), None, None),
             ("last port", one(ip("2001:db8::1"), 65_535), Some("[2001:db8::1]:65535"), None),
         ];
@@ -432,6 +438,7 @@ mod tests {
             let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
             assert_eq!(text(description.rtp_address(media)).as_deref(), rtp, "{name}");
             assert_eq!(text(description.rtcp_address(media, false)).as_deref(), rtcp, "{name}");
+            assert_eq!(description.is_unresolved(media), name == "name", "{name}");
         }
     }
 }

@@ -45,8 +45,11 @@ pub enum Role {
 pub struct Negotiated {
     /// Our own RTP address, as we advertised it; `None` when the description had no literal address.
     pub local: Option<SocketAddr>,
-    /// The party's address for RTP; `None` while it holds by address or gave a host name.
+    /// The party's address for RTP; `None` while it holds by address or gave a host name. It may be one to which
+    /// nothing may be sent, such as a multicast group.
     pub remote: Option<SocketAddr>,
+    /// Whether the party wants RTP, but gave a host name or no address; `remote` is then `None`.
+    pub unresolved: bool,
     /// The party's address for RTCP; equal to `remote` with `rtcp_mux`.
     pub remote_rtcp: Option<SocketAddr>,
     /// Whether both sides agreed to carry RTCP on the RTP port (RFC 5761 §5.1.1).
@@ -94,6 +97,8 @@ pub struct Payload {
     pub send: u8,
     /// The number that we announced; the party sends with it.
     pub receive: u8,
+    /// [`Codec::frame_ms`], if both sides have the same: iLBC is otherwise used with its default (RFC 3952 §5).
+    pub frame_ms: Option<u32>,
 }
 
 impl Negotiated {
@@ -126,6 +131,7 @@ impl Negotiated {
         Ok(Negotiated {
             local: ours.rtp_address(our_media),
             remote: theirs.rtp_address(their_media),
+            unresolved: theirs.is_unresolved(their_media),
             remote_rtcp: theirs.rtcp_address(their_media, rtcp_mux),
             rtcp_mux,
             direction: ours.direction_of(our_media).answering(theirs.direction_of(their_media)),
@@ -163,6 +169,7 @@ impl Negotiated {
         Ok(Negotiated {
             local: ours.rtp_address(our_media),
             remote: theirs.rtp_address(their_media),
+            unresolved: theirs.is_unresolved(their_media),
             remote_rtcp: None,
             rtcp_mux: false,
             direction: ours.direction_of(our_media).answering(theirs.direction_of(their_media)),
@@ -222,7 +229,8 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
             Role::Offerer => (answer, offer.payload_type),
         };
         if !payloads.iter().any(|payload| theirs.repeats(&payload.codec)) {
-            payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive });
+            let frame_ms = offer.frame_ms().filter(|ms| answer.frame_ms() == Some(*ms));
+            payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive, frame_ms });
         }
     }
     if matches!(role, Role::Offerer) {

@@ -104,6 +104,7 @@ impl Video {
         let terms = Negotiated {
             local: ours.rtp_address(our_media),
             remote: theirs.rtp_address(their_media),
+            unresolved: theirs.is_unresolved(their_media),
             remote_rtcp: theirs.rtcp_address(their_media, rtcp_mux),
             rtcp_mux,
             direction: ours.direction_of(our_media).answering(theirs.direction_of(their_media)),
@@ -140,6 +141,7 @@ fn payloads(ours: &Media, theirs: &Media) -> Vec<Payload> {
         codec: codec.clone(),
         send: codec.payload_type,
         receive: codec.payload_type,
+        frame_ms: None,
     };
     codecs.into_iter().map(payload).collect()
 }

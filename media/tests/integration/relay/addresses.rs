@@ -165,6 +165,13 @@ fn media_is_never_sent_to_a_forbidden_target() {
         let counters = relay.counters();
         assert_eq!((counters.relayed, counters.held, counters.received), (0, sent, sent), "{name}");
     }
+    let unresolved =
+        Description { remote: None, unresolved: true, remote_rtcp: None, ..description(&callee) };
+    describe(&relay, other, unresolved);
+    snapshot(&relay, other.id);
+    caller.send(one.rtp);
+    while snapshot(&relay, one.id).figures.received <= sent {}
+    assert_eq!(relay.counters().relayed, 0, "a host name");
     assert_eq!(close(&relay, other.id).counters.sent, 0);
 }
 

@@ -140,7 +140,14 @@ fn receiver_report(ssrc: u32) -> Vec<u8> {
 }
 
 fn payload(number: u8, kind: PayloadKind, name: &str) -> Payload {
-    Payload { number, kind, clock: ClockRate::HZ_8000, bytes_per_ms: None, name: name.to_owned() }
+    Payload {
+        number,
+        kind,
+        clock: ClockRate::HZ_8000,
+        bytes_per_ms: None,
+        default_ptime_ms: None,
+        name: name.to_owned(),
+    }
 }
 
 fn description(phone: &Phone) -> Description {

@@ -56,8 +56,8 @@ pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> 
     codecs
 }
 
-/// Returns the answer for the offerer: the codecs that the other party accepted. Offered codecs that we can transcode
-/// to are added if the other party accepted none of the offered codecs, or may send a codec that the offerer lacks.
+/// Returns the answer for the offerer: the codecs that the other party accepted and `policy` allows. Offered codecs
+/// that we can transcode to are added if there are none, or if the other party may send a codec that the offerer lacks.
 ///
 /// # Errors
 /// When there are no such codecs.
@@ -67,10 +67,14 @@ pub(super) fn answer_back(
     local: SocketAddr,
     policy: &CodecPolicy,
 ) -> Result<SessionDescription, NegotiationError> {
-    let relayed = sdp::answer_to(offered, answered, local);
     if offered.carried_fax().is_some() {
-        return relayed;
+        return sdp::answer_to(offered, answered, local);
     }
+    let mut allowed = offered.clone();
+    for media in allowed.media.iter_mut().filter(|media| media.is_carried()) {
+        media.codecs = policy.apply(&media.codecs);
+    }
+    let relayed = sdp::answer_to(&allowed, answered, local);
     let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
     match &relayed {
         Ok(answer) if reaches(answer, &taken.codecs) => return relayed,
@@ -80,7 +84,7 @@ pub(super) fn answer_back(
     if !taken.codecs.iter().any(is_transcodable) {
         return relayed;
     }
-    let mut possible = offered.clone();
+    let mut possible = allowed;
     for media in possible.media.iter_mut().filter(|media| media.is_carried()) {
         media.codecs.retain(media_plan::is_mixable);
     }
@@ -200,6 +204,30 @@ mod tests {
         // The callee may send G.722, which the offerer can only get as G.711.
         let both = answer("m=audio 4 RTP/AVP 9 18").unwrap();
         assert_eq!(codecs(&both), "18 G729/8000, 0 PCMU/8000, 8 PCMA/8000");
+    }
+
+    #[test]
+    fn the_offerer_is_answered_only_with_codecs_that_it_may_use() {
+        let events = "a=rtpmap:101 telephone-event/8000";
+        let offered = parse(&format!("m=audio 4 RTP/AVP 8 0 18 101\n{events}"));
+        let answer = |taken: &str, policy: &CodecPolicy| {
+            answer_back(&offered, &parse(&format!("{taken}\n{events}")), local(), policy)
+        };
+        let pcmu = CodecPolicy::new(["PCMU"]);
+        let wanted = "0 PCMU/8000, 101 telephone-event/8000";
+        for taken in ["m=audio 4 RTP/AVP 0 8 101", "m=audio 4 RTP/AVP 8 0 101", "m=audio 4 RTP/AVP 8 101"] {
+            assert_eq!(codecs(&answer(taken, &pcmu).unwrap()), wanted, "{taken}");
+        }
+        // It is relayed or nothing.
+        assert_eq!(answer("m=audio 4 RTP/AVP 18", &pcmu), Err(NegotiationError::NoCommonCodec));
+        let g729 = CodecPolicy::new(["G729"]);
+        assert_eq!(
+            codecs(&answer("m=audio 4 RTP/AVP 18 8 101", &g729).unwrap()),
+            "18 G729/8000, 101 telephone-event/8000"
+        );
+        // An offer of T.38 has no codecs.
+        let fax = parse("m=image 4 udptl t38");
+        assert!(answer_back(&fax, &fax, local(), &pcmu).is_ok());
     }
 
     #[test]

@@ -117,6 +117,13 @@ fn codecs_of_a_trunk_bind_both_directions() {
     let rung = net.called.last().unwrap();
     let offer = String::from_utf8_lossy(rung.body()).into_owned();
     assert!(offer.contains("PCMA"), "{offer}");
+    // The phone accepts only PCMU, which the carrier offers but may not use.
+    net.pick_up();
+    let answer = net.told.iter().rfind(|response| response.status().as_u16() == 200).unwrap();
+    let answer = String::from_utf8_lossy(answer.body()).into_owned();
+    let media = answer.lines().find(|line| line.starts_with("m=audio")).unwrap();
+    let numbers: Vec<&str> = media.split(' ').skip(3).collect();
+    assert_eq!(numbers, ["8"], "{answer}");
 }
 
 #[test]

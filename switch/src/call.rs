@@ -21,7 +21,9 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{IceRule, NegotiationError, SessionDescription};
 
-use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
+use crate::conference_leg::{
+    merge, offer_due, seat_caught_up, seat_who_came_for_a_room, settle_in_room, take_for_a_room,
+};
 use crate::ending::Ending;
 use crate::io::{
     CalleeSide, Callees, CallerSide, Input, KeyForm, Linking, MediaCommand, Onward, Output, Party, Port,
@@ -415,6 +417,12 @@ impl Call {
                 link::align(parties, party);
             } else if parties.own_mix.is_some() {
                 own_mix::align(parties);
+            } else if party == Party::Caller && std::mem::take(&mut parties.repeats_answer) {
+                if parties.is_for_a_room(party) {
+                    seat_caught_up(parties, party);
+                } else {
+                    negotiation.catch_up(parties);
+                }
             }
             return;
         }

@@ -22,9 +22,15 @@ use crate::transcoding::answer_back;
 pub(super) fn take_for_a_room(parties: &mut Parties, ending: &mut Ending, now: Instant) -> Result<(), u16> {
     let Near::Party(caller) = &mut parties.near else { return Ok(()) };
     let (offer, leg) = (caller.offer.clone(), &mut caller.leg);
-    let answer = match offer {
-        Some(offer) => {
-            leg.exchange.receive_offer(offer.clone()).map_err(|_| 488_u16)?;
+    let early = leg.early_answer().cloned();
+    parties.repeats_answer = early.is_some();
+    let answer = match (offer, early) {
+        (Some(_), Some(early)) => early,
+        (Some(offer), None) => {
+            // The offer of a call that has rung is open already.
+            if leg.exchange.remote_offer().is_none() {
+                leg.exchange.receive_offer(offer.clone()).map_err(|_| 488_u16)?;
+            }
             match &parties.awaiting {
                 Some(awaited) => {
                     let answer = answer_back(&offer, &awaited.settled, leg.local(), &leg.policy);
@@ -34,7 +40,7 @@ pub(super) fn take_for_a_room(parties: &mut Parties, ending: &mut Ending, now: I
                 None => leg.answer_for_room()?,
             }
         }
-        None => leg.exchange.send_offer(leg.offer_to_room()).map_err(|_| 488_u16)?,
+        (None, _) => leg.exchange.send_offer(leg.offer_to_room()).map_err(|_| 488_u16)?,
     };
     parties.describe(Party::Caller);
     ending.await_journal(parties, now, Some(answer));
@@ -52,7 +58,19 @@ pub(super) fn seat_who_came_for_a_room(parties: &mut Parties) {
     if parties.awaiting.is_some() {
         return parties.push(Output::Reached(party));
     }
+    // It gets another offer after its ACK.
+    if parties.repeats_answer && parties.leg(party).is_some_and(Leg::sends_unmixable) {
+        return;
+    }
     seat(parties, party);
+}
+
+/// Offers the terms of the room to a caller whose 200 repeated an earlier answer, unless that suits the room.
+pub(super) fn seat_caught_up(parties: &mut Parties, party: Party) {
+    let lacks_terms = |leg: &Leg| leg.sends_unmixable() || is_held(leg);
+    if parties.leg(party).is_some_and(lacks_terms) {
+        resume(parties, party);
+    }
 }
 
 /// Ends the relaying between the parties and seats them, except `without`, which is hung up.
@@ -79,12 +97,6 @@ pub(super) fn seat_relayed(parties: &mut Parties, party: Party) {
     seat(parties, party);
     // A party that is on hold, or that holds, gets a new offer to send and receive.
     // So does a party with video, which a room does not support.
-    let is_held = |leg: &Leg| {
-        let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
-        waits
-            || leg.has_video()
-            || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
-    };
     if parties.leg(party).is_some_and(is_held) {
         resume(parties, party);
     }
@@ -194,6 +206,12 @@ fn seat(parties: &mut Parties, party: Party) {
     if let Some(holds) = held {
         parties.push(Output::Held(party, holds));
     }
+}
+
+/// Whether a party is on hold or holds, or has video.
+fn is_held(leg: &Leg) -> bool {
+    let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
+    waits || leg.has_video() || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
 }
 
 fn offers_both_ways(offer: &SessionDescription) -> bool {

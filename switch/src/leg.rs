@@ -398,6 +398,13 @@ impl Leg {
         converted_keys::source(self.exchange.negotiated()?, peer.exchange.negotiated()?, self.key_form())
     }
 
+    /// Returns the answer that a provisional response gave to the INVITE of this caller. The caller accepts no other in
+    /// the 200 (RFC 3261 §13.2.1).
+    pub(super) fn early_answer(&self) -> Option<&SessionDescription> {
+        self.exchange.negotiated()?;
+        self.exchange.in_force()
+    }
+
     /// Returns the negotiated session as a description from which an answer for the other leg can be made.
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;

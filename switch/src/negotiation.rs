@@ -7,8 +7,9 @@
 
 use std::time::Instant;
 
+use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
-use sidetone_sip::sdp::{self, Direction, Media, OfferAnswerError, SessionDescription};
+use sidetone_sip::sdp::{self, Codec, Direction, Media, Negotiated, OfferAnswerError, SessionDescription};
 
 use crate::conference_leg::{offer_in_room, offered_in_room};
 use crate::converted_keys::{answer_events, has_events, offer_events, takes_keys};
@@ -232,15 +233,30 @@ impl Negotiation {
 
     /// Offers the negotiated terms of `from` to the other party, if the two directions do not match.
     fn pass_on_terms(&mut self, parties: &mut Parties, from: Party) {
+        self.pass_on_unless(parties, from, has_directions_of);
+    }
+
+    /// Offers the caller the terms of the callee if the two do not match, after the ACK of an answer that was made
+    /// before those terms.
+    pub(super) fn catch_up(&mut self, parties: &mut Parties) {
+        let Some(callee) = parties.other(Party::Caller) else { return };
+        let suits = |own: &Negotiated, theirs: &Negotiated| {
+            has_directions_of(own, theirs) && reaches(own, theirs) && reaches(theirs, own)
+        };
+        self.pass_on_unless(parties, callee, suits);
+    }
+
+    /// Offers the negotiated terms of `from` to the other party, unless its own suit them.
+    fn pass_on_unless(
+        &mut self,
+        parties: &mut Parties,
+        from: Party,
+        suits: impl FnOnce(&Negotiated, &Negotiated) -> bool,
+    ) {
         let Some(to) = parties.other(from).filter(|_| parties.is_up() && self.is_idle()) else { return };
         let Some((own, theirs)) = parties.leg(from).zip(parties.leg(to)) else { return };
-        let (Some(settled), Some(present)) = (own.exchange.negotiated(), theirs.exchange.negotiated()) else {
-            return;
-        };
-        let video = [settled, present].map(|terms| terms.video.as_ref().map(|video| video.terms.direction));
-        let [settled_video, present_video] = video;
-        let keeps_video = settled_video.map(Direction::reversed) == present_video;
-        if settled.direction.reversed() == present.direction && keeps_video {
+        let settled = own.exchange.negotiated().zip(theirs.exchange.negotiated());
+        if settled.is_none_or(|(settled, present)| suits(settled, present)) {
             return;
         }
         if let Some(terms) = own.settled()
@@ -352,9 +368,24 @@ fn answer_for(
     leg.exchange.send_answer(answer).ok()
 }
 
+/// Whether the directions of two parties match, of their audio and of their video.
+fn has_directions_of(own: &Negotiated, theirs: &Negotiated) -> bool {
+    let video = [own, theirs].map(|terms| terms.video.as_ref().map(|video| video.terms.direction));
+    let [own_video, their_video] = video;
+    own.direction.reversed() == theirs.direction && own_video.map(Direction::reversed) == their_video
+}
+
+/// Whether each codec of `from` is also one of `to`, or can be transcoded to one.
+fn reaches(from: &Negotiated, to: &Negotiated) -> bool {
+    let converts = media_plan::formats(to).is_some();
+    let is_known = |codec: &Codec| to.payloads.iter().any(|other| other.codec.matches(codec));
+    let mut audio = from.payloads.iter().map(|payload| &payload.codec).filter(|codec| !codec.is_auxiliary());
+    audio.all(|codec| is_known(codec) || (converts && media_plan::is_mixable(codec)))
+}
+
 /// Whether an offer repeats the negotiated direction and audio codecs, or lines of T.38, so that it need not be passed
 /// on to the other party.
-fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescription) -> bool {
+fn offer_keeps_terms(settled: Option<&Negotiated>, offer: &SessionDescription) -> bool {
     let Some(settled) = settled else { return false };
     if let Some((_, fax)) = offer.carried_fax() {
         return settled.t38 == fax.t38 && offer.direction_of(fax).reversed() == settled.direction;
@@ -368,7 +399,7 @@ fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescripti
 }
 
 /// Whether an offer repeats the negotiated video: its direction, its formats and its lines; or still has no video.
-fn keeps_video(settled: &sdp::Negotiated, offer: &SessionDescription) -> bool {
+fn keeps_video(settled: &Negotiated, offer: &SessionDescription) -> bool {
     let (Some(settled), Some((_, video))) = (&settled.video, offer.carried_video()) else {
         return settled.video.is_some() == offer.carried_video().is_some();
     };

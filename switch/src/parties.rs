@@ -58,6 +58,8 @@ pub(super) struct Parties {
     pub(super) referrer: Option<Party>,
     /// Whether the caller and the fork that it hears have changed their session before the answer.
     pub(super) settled_early: bool,
+    /// Whether the answer to the caller repeats that of a provisional response although the terms have changed since.
+    pub(super) repeats_answer: bool,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -208,6 +210,7 @@ impl Parties {
             own_mix: None,
             referrer: None,
             settled_early: false,
+            repeats_answer: false,
             outputs: VecDeque::new(),
         }
     }

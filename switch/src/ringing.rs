@@ -561,6 +561,9 @@ impl Ringing {
 
     /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
     /// offer. `form` is the key form of the fork's party.
+    ///
+    /// A caller that has an answer keeps it, whichever target answers with other terms: the audio is transcoded, or the
+    /// caller gets an offer after its ACK.
     fn answer_for_caller(
         &mut self,
         parties: &mut Parties,
@@ -595,8 +598,21 @@ impl Ringing {
             answer_events(&mut answer, &offered);
         }
         caller.leg.accept_video(&mut answer, &offered, heard);
-        caller.leg.exchange.send_answer(answer).ok()
+        let Some(early) = caller.leg.early_answer().cloned() else {
+            return caller.leg.exchange.send_answer(answer).ok();
+        };
+        parties.repeats_answer = !has_terms_of(&early, &answer);
+        Some(early)
     }
+}
+
+/// Whether two answers to one offer have the same codecs and directions.
+fn has_terms_of(answer: &SessionDescription, other: &SessionDescription) -> bool {
+    let terms = |of: &SessionDescription| {
+        let carried = [of.carried_audio(), of.carried_video()];
+        carried.map(|section| section.map(|(_, media)| (media.codecs.clone(), of.direction_of(media))))
+    };
+    terms(answer) == terms(other)
 }
 
 /// Whether the caller has a port for video.

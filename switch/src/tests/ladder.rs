@@ -503,6 +503,7 @@ pub(super) fn input(what: &str) -> Input {
         "dismiss" => Input::Dismiss(party(words[1]), HangupCause::NormalClearing),
         "due" => Input::OfferDue(party(words[1])),
         "end" => Input::End(HangupCause::NormalClearing),
+        "enter" => Input::EnterRoom(Box::new(facts())),
         "exhausted" => Input::Exhausted(503, HangupCause::NetworkOutOfOrder),
         "failed" => {
             let status = words[2].parse().unwrap();

@@ -43,6 +43,7 @@ mod prompts;
 mod qualifying;
 mod registration;
 mod reliable;
+mod repeated_answers;
 mod requested;
 mod room_chaos;
 mod room_moves;

@@ -349,7 +349,8 @@ fn video_is_added_to_a_call_that_began_without_it() {
     );
 }
 
-/// The video of the fork that answers is relayed; the ports of the others close.
+/// The video of the fork that answers is relayed; the ports of the others close. A caller that had an answer without
+/// video is offered it after its ACK.
 #[test]
 fn each_fork_has_its_answer() {
     check_video(
@@ -359,7 +360,9 @@ fn each_fork_has_its_answer() {
          50 ringing 0 183 5000 PCMU+0VP8 sendrecv
          100 answered 1 6000 PCMU+VP8 sendrecv
          110 journalled
-         120 bye 0",
+         120 ack caller
+         130 offered caller 4000 PCMU+VP8 sendrecv
+         140 bye 0",
         expect![[r#"
                       INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
                       INVITE fork 1 [20008 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20010 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
@@ -374,6 +377,19 @@ fn each_fork_has_its_answer() {
                       media 3 close
                       media 2 close
                       media 0 party 4000 receive true send true
+                      media 4 party 6000 receive true send true
+                      media 5 party 6010 receive true send true video
+                      media 0 to 4
+                      media 4 to 0
+                      media 4 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv in 1 of 2 v1]
+            120 ack caller
+                      re-INVITE caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVP lines 1 keys 0 v2]
+            130 offered caller 4000 PCMU+VP8 sendrecv
+                      media 0 party 4000 receive true send true
                       media 1 party 4010 receive true send true video
                       media 4 party 6000 receive true send true
                       media 5 party 6010 receive true send true video
@@ -381,12 +397,7 @@ fn each_fork_has_its_answer() {
                       media 4 to 0
                       media 1 to 5
                       media 5 to 1
-                      media 4 answered
-                      journal
-            110 journalled
-                      media 0 answered
-                      200 caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v2]
-            120 bye 0
+            140 bye 0
         "#]],
     );
     check_video(

@@ -174,6 +174,7 @@ impl Call {
             Input::Offer(party, offer) => self.offer(party, offer),
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
+            Input::OfferWithdrawn(party) => negotiation.withdrawn(parties, party),
             Input::Onward(onward) => self.go_on(now, onward),
             Input::Park(party, place, until) => {
                 negotiation.forget();

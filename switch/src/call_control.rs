@@ -300,6 +300,7 @@ impl CallControl {
             io::Output::CallerAnswered(place) => return self.caller_answered(now, id, place, shared),
             io::Output::Bye(party, cause) => self.legs(now, shared).hang_up(id, party, cause),
             io::Output::Cancel(fork, cause) => self.legs(now, shared).cancel(id, fork, cause),
+            io::Output::CancelOffer(party) => self.legs(now, shared).cancel_offer(id, party),
             io::Output::Ended(record) => self.ended(now, id, record, shared),
             io::Output::FirstAttempt => self.hunts.queue(id),
             io::Output::Invite(fork, offer) => return self.legs(now, shared).invite(id, fork, &offer),

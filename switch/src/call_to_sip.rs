@@ -108,6 +108,13 @@ impl CallToSip<'_> {
         (!matches!(sent, Some(Ok(_)))).then_some(Input::Offered(party, Err(491)))
     }
 
+    /// Cancels our offer inside a party's dialog.
+    pub(super) fn cancel_offer(&mut self, id: CallId, party: Party) {
+        if let Some(leg) = self.calls.key_of(id, party) {
+            self.ua.cancel_reinvite(self.now.instant, leg);
+        }
+    }
+
     /// Sends the answer to a party's offer, or refuses it.
     pub(super) fn offer_result(&mut self, id: CallId, party: Party, result: Result<SessionDescription, u16>) {
         let Some(key) = self.calls.get_mut(id).and_then(|live| live.offers.remove(&party)) else { return };

@@ -557,6 +557,8 @@ pub enum Input {
     PeerLeft(Party, HangupCause),
     /// A party of another call answers instead of the ringing targets, with these negotiated terms.
     PickUp(Box<Awaited>),
+    /// The party cancelled its offer inside its dialog, and has the response to it.
+    OfferWithdrawn(Party),
     /// Play this prompt in the languages of the caller and the callee, and replace one that plays; `None` stops it.
     Play(Option<LivePrompt>, [Language; 2]),
     /// A prompt ended at a port; carries its token.
@@ -600,6 +602,8 @@ pub enum Output {
     Bye(Party, HangupCause),
     /// Cancel a fork that has no final response, and give it this cause.
     Cancel(usize, HangupCause),
+    /// Cancel our offer inside a party's dialog, if it has no final response; then feed [`Input::Offered`] as usual.
+    CancelOffer(Party),
     /// The calling party of a requested call answered at this fork: the other forks are cancelled. Make its leg the
     /// caller's, forget the other legs, and feed [`Input::Onward`].
     CallerAnswered(usize),

@@ -16,6 +16,7 @@ use crate::converted_keys::{answer_events, has_events, offer_events, takes_keys}
 use crate::ending::Ending;
 use crate::io::{KeyForm, Output, Party};
 use crate::leg::Leg;
+use crate::outcome::offer_refusal;
 use crate::parties::{Near, Parties};
 use crate::transcoding::{answer_back, offer_onward};
 
@@ -30,6 +31,8 @@ pub(super) struct Negotiation {
 struct Renegotiation {
     from: Party,
     to: Party,
+    /// Whether its sender has cancelled it. It still waits for the response of `to`, whose session is not known before.
+    is_withdrawn: bool,
 }
 
 impl Negotiation {
@@ -51,7 +54,7 @@ impl Negotiation {
         }
         let fork = Party::Callee(place);
         let open = self.renegotiation.take_if(|open| open.from == fork || open.to == fork);
-        let Some(Renegotiation { from, to }) = open else { return };
+        let Some(Renegotiation { from, to, .. }) = open else { return };
         if to == fork {
             self.refuse(parties, from, 488);
         } else if let Some(leg) = parties.leg_mut(to) {
@@ -104,7 +107,7 @@ impl Negotiation {
         }
         match self.offer_on(parties, from, to, &offer) {
             Ok(onward) => {
-                self.renegotiation = Some(Renegotiation { from, to });
+                self.renegotiation = Some(Renegotiation { from, to, is_withdrawn: false });
                 parties.push(Output::Offer(to, onward));
             }
             Err(status) => self.refuse(parties, from, status),
@@ -123,20 +126,28 @@ impl Negotiation {
         if parties.is_for_a_room(to) {
             return offered_in_room(parties, ending, now, to, result);
         }
-        let Some(Renegotiation { from, .. }) = self.renegotiation.take_if(|open| open.to == to) else {
+        let Some(Renegotiation { from, is_withdrawn, .. }) = self.renegotiation.take_if(|open| open.to == to)
+        else {
             return self.own_offer_answered(parties, ending, now, to, result);
         };
+        if is_withdrawn {
+            return self.withdrawn_answered(parties, ending, now, to, result);
+        }
         let answer = match result {
             Ok(Some(answer)) => answer,
             // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
-            Ok(None) => return self.roll_back(parties, from, to, 488),
+            // It has ended the former session all the same, so that is offered again.
+            Ok(None) => {
+                self.roll_back(parties, from, to, 488);
+                return self.refresh(parties, to);
+            }
             // The dialog has ended (RFC 5057 §5.1), so the call ends.
             Err(408 | 481) if !parties.is_ringing() => {
                 self.roll_back(parties, from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
                 return ending.hung_up(parties, now, to, cause);
             }
-            Err(status) => return self.roll_back(parties, from, to, status),
+            Err(status) => return self.roll_back(parties, from, to, offer_refusal(status)),
         };
         let Some(leg) = parties.leg_mut(to) else { return };
         if let Err(unheard) = leg.exchange.receive_answer(answer.clone()) {
@@ -159,6 +170,39 @@ impl Negotiation {
                 parties.push(Output::OfferResult(from, Ok(reply)));
             }
             None => self.refuse(parties, from, 488),
+        }
+    }
+
+    /// Handles the CANCEL of an offer by its sender, which keeps its former session (RFC 3261 §14.1): the offer that
+    /// passed it on is cancelled too.
+    pub(super) fn withdrawn(&mut self, parties: &mut Parties, from: Party) {
+        let open = self.renegotiation.as_mut().filter(|open| open.from == from && !open.is_withdrawn);
+        let Some(open) = open else { return };
+        open.is_withdrawn = true;
+        let to = open.to;
+        if let Some(leg) = parties.leg_mut(from) {
+            leg.exchange.roll_back();
+        }
+        parties.push(Output::CancelOffer(to));
+    }
+
+    /// Handles the response to a cancelled offer. A 2xx that crossed the CANCEL has changed the session of that party,
+    /// so the former one is offered again.
+    fn withdrawn_answered(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        to: Party,
+        result: Result<Option<SessionDescription>, u16>,
+    ) {
+        if let Some(leg) = parties.leg_mut(to) {
+            leg.exchange.roll_back();
+        }
+        match result {
+            Ok(_) => self.refresh(parties, to),
+            Err(408 | 481) => ending.hung_up(parties, now, to, HangupCause::RecoveryOnTimerExpire),
+            Err(_) => {}
         }
     }
 

@@ -13,11 +13,21 @@ pub(super) fn better(a: u16, b: u16) -> u16 {
     if rank(b) < rank(a) { b } else { a }
 }
 
-/// Returns the status that the caller gets for a fork's final response. A redirection or challenge concerns
-/// only the phone and us (RFC 3261 §16.7 step 7).
+/// Returns the status that the caller gets for a fork's final response. A redirection, a challenge or an extension of
+/// the request concerns only the phone and us (RFC 3261 §16.7 step 7).
 pub(super) fn refusal(status: u16) -> u16 {
     match status {
-        300..=399 | 401 | 407 | 481 | 487 => 480,
+        300..=399 | 401 | 407 | 420..=422 | 481 | 487 => 480,
+        503 => 500,
+        other => other,
+    }
+}
+
+/// Returns the status that a party gets for its offer inside the call when the other party refused ours with `status`.
+/// Statuses about our request need headers that concern only us: WWW-Authenticate, Allow, Unsupported, Min-SE.
+pub(super) fn offer_refusal(status: u16) -> u16 {
+    match status {
+        300..=399 | 401 | 405 | 407 | 415 | 420..=422 => 488,
         503 => 500,
         other => other,
     }

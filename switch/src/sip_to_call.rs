@@ -60,11 +60,11 @@ impl SipToCall<'_> {
             Event::Ended { leg, cause } => self.ended(leg, cause),
             Event::Reinvited { leg, key, flow, request } => self.reinvited(leg, key, &flow, &request),
             Event::Updated { leg, key, flow, request } => self.reinvited(leg, key, &flow, &request),
-            // The 487 is sent already; dropping the offer discards its later result.
+            // The 487 is sent already.
             Event::ReinviteCancelled { leg, .. } => {
                 let (id, party) = self.calls.party_of(leg)?;
                 self.calls.get_mut(id)?.offers.remove(&party);
-                None
+                Some((id, Input::OfferWithdrawn(party)))
             }
             Event::ReinviteClashed { leg } => self
                 .of_leg(leg, |party| Some(Input::Offered(party, Err(StatusCode::REQUEST_PENDING.as_u16())))),

@@ -190,6 +190,14 @@ impl Ua {
         Ok(client)
     }
 
+    /// Cancels our INVITE inside the dialog of a leg, if it has no final response (§9.1). Its result is still
+    /// [`Response`](super::Event::Response): 487, or a 2xx that crossed the CANCEL.
+    pub fn cancel_reinvite(&mut self, now: Instant, key: LegKey) {
+        let Some(client) = self.legs.get(&key).and_then(|leg| leg.reinvite) else { return };
+        self.layer.cancel(now, &client, None);
+        self.pump(now);
+    }
+
     /// Sends an offer in UPDATE in the early dialog of a leg. Its result is [`Response`](super::Event::Response), or
     /// [`UpdateUnanswered`](super::Event::UpdateUnanswered).
     ///

@@ -244,6 +244,7 @@ fn write_output(log: &mut String, output: &Output) {
     let text = match output {
         Output::Answer(Some(sdp)) => format!("200 caller [{}]", summary(sdp)),
         Output::Answer(None) => "up".into(),
+        Output::CancelOffer(party) => format!("CANCEL re-INVITE {}", name(party)),
         Output::CallerAnswered(fork) => format!("caller is fork {fork}"),
         Output::AskHeard(fork) => format!("is fork {fork} heard"),
         Output::Bye(party, cause) => format!("BYE {} {cause}", name(party)),
@@ -573,6 +574,7 @@ pub(super) fn input(what: &str) -> Input {
             Input::Report(PortId(words[1].parse().unwrap()), Box::new(report))
         }
         "timeout" => Input::Timeout,
+        "withdrawn" => Input::OfferWithdrawn(party(words[1])),
         "unheard" => Input::Unheard(words[1].parse().unwrap()),
         "unreached" => Input::Unreached(words[1].parse().unwrap(), words[2].parse().unwrap()),
         other => panic!("input {other}"),

@@ -41,6 +41,7 @@ mod parking;
 mod phone_messages;
 mod prompts;
 mod qualifying;
+mod refused_offers;
 mod registration;
 mod reliable;
 mod repeated_answers;

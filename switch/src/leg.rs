@@ -395,7 +395,12 @@ impl Leg {
 
     /// Returns the source in which to detect the party's keys, if `peer` needs them in another form.
     pub(super) fn keys_towards(&self, peer: &Leg) -> Option<KeySource> {
-        converted_keys::source(self.exchange.negotiated()?, peer.exchange.negotiated()?, self.key_form())
+        self.keys_for(peer.exchange.negotiated()?)
+    }
+
+    /// Does the same for a party that negotiated `theirs`.
+    pub(super) fn keys_for(&self, theirs: &Negotiated) -> Option<KeySource> {
+        converted_keys::source(self.exchange.negotiated()?, theirs, self.key_form())
     }
 
     /// Returns the answer that a provisional response gave to the INVITE of this caller. The caller accepts no other in

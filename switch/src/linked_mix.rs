@@ -81,8 +81,11 @@ pub(super) fn connect(parties: &mut Parties, party: Party) {
     let Some(peer) = &link.peer else { return };
     let Some(leg) = parties.leg(party) else { return };
     let (bridge, plan) = (leg.bridge_towards(peer.port, &peer.negotiated), leg.plan_for(&peer.negotiated));
+    let keys = leg.keys_for(&peer.negotiated);
     parties.tell(party, bridge);
     let command = parties.leg_mut(party).and_then(|leg| leg.transcode(plan));
+    parties.tell(party, command);
+    let command = parties.leg_mut(party).and_then(|leg| leg.watch_keys(keys));
     parties.tell(party, command);
     silence(parties, party);
 }

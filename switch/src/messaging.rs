@@ -23,9 +23,11 @@ use crate::converted_keys::{self, Passed};
 use crate::dtmf::{DtmfSource, digit_of};
 use crate::incoming_message::{Device, EVENTS_USER, IncomingMessage, MESSAGE_BYTES_MAX, Speaker};
 use crate::io::{MediaCommand, PortId};
+use crate::leg::Leg;
 use crate::message_parts::allow;
 use crate::routing::Directory;
 use crate::switch_io::{Output, Outputs};
+use crate::transfers::{self, Place};
 
 /// The lower parts that handle an INFO inside a dialog.
 pub(super) struct InfoContext<'a> {
@@ -79,12 +81,9 @@ impl InfoContext<'_> {
     /// Sends a key to the other party: as a telephone event, if that party has events and the sender has none, or as
     /// tones, if that party has neither events nor INFO.
     fn convert(&mut self, leg: LegKey, digit: char, request: &Request) -> bool {
-        let Some((id, party)) = self.calls.party_of(leg) else { return false };
-        let Some(parties) = self.calls.get(id).map(|live| live.call.parties()) else { return false };
-        let other = parties.other(party).filter(|_| parties.is_up());
-        let Some((own, other)) = parties.leg(party).zip(other.and_then(|other| parties.leg(other))) else {
-            return false;
-        };
+        let Some(place) = self.calls.party_of(leg) else { return false };
+        let other = hears_keys_of(self.calls, place).and_then(|other| leg_of(self.calls, other));
+        let Some((own, other)) = leg_of(self.calls, place).zip(other) else { return false };
         let Some((terms, theirs)) = own.exchange.negotiated().zip(other.exchange.negotiated()) else {
             return false;
         };
@@ -97,15 +96,10 @@ impl InfoContext<'_> {
 
     /// Passes an INFO on to the other party of a leg; returns whether there is one.
     fn pass_on(&mut self, leg: LegKey, request: &Request) -> bool {
-        let Some((id, party)) = self.calls.party_of(leg) else { return false };
-        let Some(live) = self.calls.get(id) else { return false };
-        let other = live
-            .call
-            .parties()
-            .other(party)
-            .filter(|_| live.call.parties().is_up())
-            .and_then(|other| live.key_of(other));
-        let Some(other) = other else { return false };
+        let other = self.calls.party_of(leg).and_then(|place| hears_keys_of(self.calls, place));
+        let Some(other) = other.and_then(|(call, other)| self.calls.key_of(call, other)) else {
+            return false;
+        };
         let kind = request.header(Name::ContentType).unwrap_or_default();
         // The other party's response is not passed back: the key was pressed and has been forwarded.
         self.ua.info(self.now.instant, other, Content::new(kind, request.body().clone())).is_ok()
@@ -129,23 +123,32 @@ pub(super) fn keyed(
     calls: &CallTable,
     (ua, outputs): (&mut Ua, &mut Outputs),
 ) {
-    let Some(live) = calls.call_at(port).and_then(|id| calls.get(id)) else { return };
-    let parties = live.call.parties();
-    let Some(party) = parties.party_at(port).filter(|_| parties.is_up()) else { return };
-    let Some(other) = parties.other(party) else { return };
-    let Some((own, theirs)) = parties.leg(party).zip(parties.leg(other)) else { return };
+    let Some((id, live)) = calls.call_at(port).and_then(|id| Some((id, calls.get(id)?))) else { return };
+    let Some(place) = live.call.parties().party_at(port).map(|party| (id, party)) else { return };
+    let Some(other) = hears_keys_of(calls, place) else { return };
+    let Some((own, theirs)) = leg_of(calls, place).zip(leg_of(calls, other)) else { return };
     let Some((terms, their_terms)) = own.exchange.negotiated().zip(theirs.exchange.negotiated()) else {
         return;
     };
     match command_of(converted_keys::passed(terms, their_terms, theirs.key_form(), key)) {
         Some(command) => outputs.push_back(Output::Media(theirs.port(), command)),
         None => {
-            if let Some(other) = live.key_of(other) {
+            if let Some(other) = calls.key_of(other.0, other.1) {
                 // Fails when the other party hangs up at this moment.
                 let _ = ua.info(now.instant, other, converted_keys::info_of(key.0, key.1));
             }
         }
     }
+}
+
+/// Returns the party that hears the keys of a party: after a transfer it is in another call.
+fn hears_keys_of(calls: &CallTable, place: Place) -> Option<Place> {
+    let is_up = |call: CallId| calls.get(call).is_some_and(|live| live.call.parties().is_up());
+    transfers::far_of(calls, place).filter(|other| is_up(place.0) && is_up(other.0))
+}
+
+fn leg_of(calls: &CallTable, (call, party): Place) -> Option<&Leg> {
+    calls.get(call)?.call.parties().leg(party)
 }
 
 /// Returns the message in a MESSAGE of an extension outside of dialogs.

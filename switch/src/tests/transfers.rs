@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use sidetone_media::dtmf::KeySource;
 use sidetone_model::call::{Direction, EndedBy, HangupCause};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{DirectorySnapshot, Network};
 use sidetone_model::ids::CallId;
+use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{Method, Request, StatusCode};
 use sidetone_sip::ua::{Extra, Invite, LegKey, Reply};
 
 use crate::io::{MediaCommand, PortId};
 use crate::machine::Input;
-use crate::tests::network::{Net, OfRooms, Plan, SDP, acme, address, extension, trunk};
+use crate::tests::network::{Net, OfRooms, Plan, SDP, SWITCH, acme, address, extension, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
 pub(super) const ANN: &str = "+447700900001";
@@ -94,17 +96,21 @@ impl Desk {
 
     /// The carrier answers its call number `place`.
     pub(super) fn carrier_answers(&mut self, place: usize) {
+        self.carrier_answers_with(place, SDP);
+    }
+
+    fn carrier_answers_with(&mut self, place: usize, sdp: &str) {
         let invite = self.at_carrier(&Method::Invite)[place].clone();
         let header = |name| invite.header(name).unwrap().to_owned();
         let text = format!(
             "SIP/2.0 200 OK\r\nVia: {}\r\nFrom: {}\r\nTo: {};tag=carrier\r\nCall-ID: {}\r\nCSeq: {}\r\n\
-             Contact: <sip:{CARRIER}>\r\nContent-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{SDP}",
+             Contact: <sip:{CARRIER}>\r\nContent-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{sdp}",
             header("Via"),
             header("From"),
             header("To"),
             header("Call-ID"),
             header("CSeq"),
-            SDP.len()
+            sdp.len()
         );
         self.net.inject(CARRIER, text);
     }
@@ -197,6 +203,64 @@ fn an_attended_transfer_joins_both_far_ends() {
         (Some(second.call_uuid), Some(first.call_uuid))
     );
     assert_eq!((first.billsec, second.billsec), (5, 5));
+    desk.end();
+}
+
+/// After a transfer the other party is in another call.
+#[test]
+fn keys_reach_the_other_party_of_a_transferred_call() {
+    let mut desk = Desk::new([Plan::Accept]);
+    desk.refer_to(BOB);
+    let invites: Vec<Request> = desk.at_carrier(&Method::Invite).into_iter().cloned().collect();
+    for (from, to, kind, body) in [
+        (0, 1, "application/dtmf-relay", "Signal=7\r\nDuration=160\r\n"),
+        (0, 1, "application/dtmf", "7"),
+        (1, 0, "application/dtmf-relay", "Signal=8\r\nDuration=160\r\n"),
+        (1, 0, "application/dtmf", "8"),
+    ] {
+        desk.net.told.clear();
+        let cseq = 10 + desk.at_carrier(&Method::Info).len() as u32;
+        let more = format!("Content-Type: {kind}\r\n\r\n{body}");
+        desk.net.inject(CARRIER, in_dialog(&invites[from], "INFO", cseq, &more));
+        let statuses: Vec<u16> = desk.net.told.iter().map(|told| told.status().as_u16()).collect();
+        assert_eq!(statuses, [200], "{from} {kind}");
+        let passed = desk.at_carrier(&Method::Info).last().copied().cloned().unwrap();
+        assert_eq!((passed.call_id(), passed.header("Content-Type")), (invites[to].call_id(), Some(kind)));
+        assert_eq!(passed.body().as_ref(), body.as_bytes(), "{from} {kind}");
+    }
+    desk.end();
+}
+
+/// Ann has telephone events and Bob has not: her keys reach him by INFO.
+#[test]
+fn keys_of_a_transferred_party_are_converted() {
+    let events = SDP.replace("AVP 0", "AVP 0 101") + "a=rtpmap:101 telephone-event/8000\r\n";
+    let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
+    net.taking = Some(StatusCode::OK);
+    net.carrier(CARRIER, [Plan::Ring]);
+    let to = format!("sip:{ANN}@acme.test");
+    let invite = Invite::new(to.as_str(), "<sip:1001@acme.test>", format!("<{to}>"));
+    let flow = Flow::udp(ListenerId(0), address(SWITCH));
+    let leg = net.phone.invite(net.now(), flow, invite.content("application/sdp", events.clone())).unwrap();
+    net.leg = Some(leg);
+    net.run();
+    let leg = net.leg.unwrap();
+    let mut desk = Desk { net, leg };
+    desk.carrier_answers_with(0, &events);
+    desk.refer_to(BOB);
+    desk.carrier_answers(1);
+    let (ann, watches) = (PortId(2), KeySource::Events { payload_type: 101, clock_hz: 8_000 });
+    let watch = |output: &OfRooms| match output {
+        OfRooms::Media(port, MediaCommand::WatchKeys(source)) if *port == ann => Some(*source),
+        _ => None,
+    };
+    assert_eq!(desk.net.of_rooms.iter().filter_map(watch).next_back(), Some(Some(watches)));
+    desk.net.feed(Input::Key(ann, '5', 200));
+    desk.net.run();
+    let bob = desk.at_carrier(&Method::Invite)[1].call_id().to_owned();
+    let passed = desk.at_carrier(&Method::Info).last().copied().cloned().unwrap();
+    assert_eq!(passed.call_id(), bob);
+    assert_eq!(passed.body().as_ref(), b"Signal=5\r\nDuration=200\r\n");
     desk.end();
 }
 

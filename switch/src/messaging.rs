@@ -176,7 +176,7 @@ pub(super) fn message(
 
 /// Returns the contact registered for `aor` over `flow`, if there is exactly one.
 fn contact_at(now: Now, aor: &str, flow: &Flow, registrar: &Registrar) -> Option<String> {
-    let bindings = registrar.lookup(aor, now.instant);
+    let bindings = registrar.flows(aor, now.instant);
     let mut there = bindings.iter().filter(|binding| binding.flow == *flow);
     let contact = there.next()?.contact.to_string();
     there.next().is_none().then_some(contact)

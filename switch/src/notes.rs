@@ -161,7 +161,8 @@ impl NotesInFlight {
         let aor = directory.extension(extension).and_then(|found| directory.aor(found)).unwrap_or_default();
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
         let (from, to) = (format!("<sip:{EVENTS_USER}@{domain}>"), format!("<sip:{aor}>"));
-        let bindings = registrar.lookup(&aor, now.instant);
+        // The devices were listed before; another flow of one may have been refreshed since.
+        let bindings = registrar.flows(&aor, now.instant);
         for (place, device) in devices.iter().enumerate() {
             let sent = match bindings.iter().find(|binding| binding.contact.to_string() == *device) {
                 Some(binding) => {

@@ -10,6 +10,7 @@ use crate::message::{NameAddr, Uri};
 use crate::registrar::binding::{needs_keep_alive, seconds_up};
 use crate::registrar::elsewhere::Elsewhere;
 use crate::registrar::lost::Lost;
+use crate::registrar::order::{displaced, keep_one_flow_of_each, sort};
 use crate::registrar::pace::{Pace, first_wait};
 use crate::registrar::saved::SavedBinding;
 use crate::registrar::{
@@ -311,8 +312,16 @@ impl Registrar {
     }
 
     /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Phones
-    /// that do not answer are omitted; bindings at other nodes are included.
+    /// that do not answer are omitted; bindings at other nodes are included. Of the flows of a device only the one that
+    /// was refreshed last is included (RFC 5626 §7); after it failed, expired or no longer answers, another one is.
     pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
+        let mut found = self.flows(aor, now);
+        keep_one_flow_of_each(&mut found);
+        found
+    }
+
+    /// The bindings as of [`Registrar::lookup`], with all flows of each device.
+    pub fn flows(&self, aor: &str, now: Instant) -> Vec<Binding> {
         let here = self.bindings_of(aor);
         let is_there = |b: &&Binding| b.expires_at > now && b.reachability.is_callable();
         let mut found: Vec<Binding> = here.iter().filter(is_there).cloned().collect();
@@ -356,7 +365,7 @@ impl Registrar {
     /// A connection that the device at `contact`, reached by `flow`, has also registered; for requests that
     /// are too long for a datagram.
     pub fn connection_of(&self, aor: &str, now: Instant, contact: &Uri, flow: &Flow) -> Option<Flow> {
-        let mut bindings = self.lookup(aor, now);
+        let mut bindings = self.flows(aor, now);
         bindings.retain(|binding| !binding.is_elsewhere());
         let instance = bindings
             .iter()
@@ -668,24 +677,6 @@ fn in_order<'a>(
 ) -> Result<(), RegisterError> {
     let stale = bindings.any(|b| b.call_id == registration.call_id && b.cseq >= registration.cseq);
     if stale { Err(RegisterError::OutOfOrder) } else { Ok(()) }
-}
-
-/// The binding to remove for the newly registered ones: the one with the oldest refresh, of the same device under
-/// another address, else of the same User-Agent, else of any.
-fn displaced(bindings: &[Binding], registered: &VecDeque<(BindingId, bool)>) -> Option<BindingId> {
-    let is_new = |b: &Binding| registered.iter().any(|(id, _)| *id == b.id);
-    let (new, others): (Vec<&Binding>, Vec<&Binding>) = bindings.iter().partition(|b| is_new(b));
-    let is_same = |b: &Binding, new: &Binding| b.instance.is_some() && b.instance == new.instance;
-    let is_alike = |b: &Binding, new: &Binding| b.user_agent.is_some() && b.user_agent == new.user_agent;
-    let nearness = |b: &Binding| {
-        let any = |near: &dyn Fn(&Binding, &Binding) -> bool| new.iter().any(|new| near(b, new));
-        (!any(&is_same), !any(&is_alike), b.refreshed_at, b.id)
-    };
-    others.into_iter().min_by_key(|b| nearness(b)).or_else(|| new.first().copied()).map(|b| b.id)
-}
-
-fn sort(bindings: &mut [Binding]) {
-    bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
 }
 
 /// The interval of probes to a flow: shorter where the flow is lost when it is not used.

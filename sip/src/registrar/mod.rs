@@ -11,6 +11,7 @@ mod elsewhere;
 mod gruu;
 mod lost;
 mod machine;
+mod order;
 mod pace;
 mod reachability;
 mod request;

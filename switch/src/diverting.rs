@@ -9,23 +9,31 @@ use sidetone_model::call::Direction;
 use sidetone_model::directory::Extension;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::OrganisationId;
-use sidetone_sip::message::{Host, NameAddr, Response, Uri};
+use sidetone_sip::message::{Host, NameAddr, Response, Scheme, Uri};
 
 use crate::io::Forwards;
 use crate::live::{Callee, Diversion, LiveCall, Redirect};
 use crate::message_parts::dialled;
-use crate::routing::Directory;
+use crate::routing::{Directory, from_extension};
 
 /// Returns the redirection of a fork that answered 301 or 302; `None` if the fork is no phone of an extension, or if
-/// its Contact names no number.
+/// no Contact names a number. Of several Contacts it is the one with the highest `q` (RFC 3261 §8.1.3.4).
 pub(super) fn redirect_of(live: &LiveCall, fork: usize, response: &Response) -> Option<Redirect> {
     if !matches!(response.status().as_u16(), 301 | 302) {
         return None;
     }
     let by = live.callees.get(fork)?.identity.extension?;
-    let contact = response.list("Contact").next()?;
-    let target = NameAddr::parse(contact).ok().and_then(|contact| dialled(&contact.uri))?;
-    Some(Redirect { by, target })
+    let contacts = response.list("Contact").filter_map(|contact| NameAddr::parse(contact).ok());
+    let mut targets: Vec<(u16, String)> =
+        contacts.filter_map(|contact| Some((contact.q_permille(), number_at(&contact.uri)?))).collect();
+    targets.sort_by_key(|(q_permille, _)| std::cmp::Reverse(*q_permille));
+    let mut targets = targets.into_iter().map(|(_, target)| target);
+    Some(Redirect { by, target: targets.next()?, others: targets.take(OTHERS_MAX).collect() })
+}
+
+/// Returns the number that a Contact names; `None` for a scheme that cannot be called, such as `mailto`.
+fn number_at(uri: &Uri) -> Option<String> {
+    dialled(uri).filter(|_| matches!(uri.scheme(), Scheme::Sip | Scheme::Sips | Scheme::Tel))
 }
 
 /// Returns why calls to an extension are forwarded or refused without ringing a phone.
@@ -63,11 +71,24 @@ pub(super) fn take_target(
     reason: ForwardReason,
 ) -> Option<Redirect> {
     if reason == ForwardReason::Redirected {
-        return live.redirect.take();
+        let redirect = live.redirect.take()?;
+        return Some(first_callable(redirect, &live.diverted, directory));
     }
     let by = live.call.facts().called?.extension_id;
     let target = directory.extension(by)?.forwarding.target(reason)?.to_owned();
-    Some(Redirect { by, target })
+    Some(Redirect { by, target, others: Vec::new() })
+}
+
+/// Returns a redirection with the first target that the extension can call; if there is none, with its first target,
+/// whose refusal is the result of the call.
+fn first_callable(redirect: Redirect, diverted: &[Diversion], directory: &Directory) -> Redirect {
+    let Some(by) = directory.extension(redirect.by) else { return redirect };
+    let can_be_called = |target: &&String| {
+        !is_loop(diverted, &by.number, target)
+            && from_extension(directory, by.organisation_id, target.as_str()).is_ok()
+    };
+    let first = std::iter::once(&redirect.target).chain(&redirect.others).find(can_be_called).cloned();
+    Redirect { target: first.unwrap_or(redirect.target), others: Vec::new(), ..redirect }
 }
 
 /// Records that an extension forwards a live call; `None` if that would be a loop, or too long a chain.
@@ -91,14 +112,17 @@ pub(super) fn extend(
     reason: ForwardReason,
     target: &str,
 ) -> Option<()> {
-    // An extension may forward a call only once.
-    let has_forwarded = |number: &str| diverted.iter().any(|diversion| diversion.number == number);
-    let is_loop = number == target || has_forwarded(number) || has_forwarded(target);
-    if is_loop || diverted.len() >= DIVERSIONS_MAX {
+    if is_loop(diverted, number, target) || diverted.len() >= DIVERSIONS_MAX {
         return None;
     }
     diverted.push(Diversion { number: number.to_owned(), reason });
     Some(())
+}
+
+/// Whether a call would be forwarded in a circle: an extension may forward a call only once.
+fn is_loop(diverted: &[Diversion], number: &str, target: &str) -> bool {
+    let has_forwarded = |number: &str| diverted.iter().any(|diversion| diversion.number == number);
+    number == target || has_forwarded(number) || has_forwarded(target)
 }
 
 /// Returns the facts of a forwarded call, from its first facts and those of the new target. A call forwarded to an
@@ -193,5 +217,7 @@ fn cause(reason: ForwardReason) -> u16 {
     }
 }
 
+/// The number of Contacts after the first that are kept of a redirection.
+const OTHERS_MAX: usize = 9;
 /// How often one call is forwarded.
 const DIVERSIONS_MAX: usize = 5;

@@ -103,6 +103,8 @@ pub(super) struct Redirect {
     pub(super) by: ExtensionId,
     /// The number that it is forwarded to.
     pub(super) target: String,
+    /// Other numbers that the phone named, the preferred one first; used when `target` cannot be called.
+    pub(super) others: Vec<String>,
 }
 
 /// An extension that has forwarded a call.

@@ -90,6 +90,29 @@ fn a_redirection_to_an_outside_number_is_the_forwarders_call() {
     }
 }
 
+/// The Contact with the highest `q` is called first; one that cannot be called does not stop the redirection.
+#[test]
+fn a_redirection_with_several_contacts_goes_to_the_best_one_that_can_be_called() {
+    for contacts in [
+        "<sip:nobody@acme.test>;q=0.1, <sip:BOB@acme.test>;q=0.9".to_owned(),
+        "<sip:nobody@acme.test>;q=0.9, <sip:BOB@acme.test>;q=0.1".to_owned(),
+        format!("<sip:{ANN}@acme.test>;q=0.1, <sip:BOB@acme.test>"),
+        "<mailto:x@y.test>;q=0.1, <sip:BOB@acme.test>;q=0.9".to_owned(),
+        "<mailto:x@y.test>, <sip:BOB@acme.test>".to_owned(),
+        "<mailto:12@y.test>, <sip:acme.test>, <sip:BOB@acme.test>".to_owned(),
+        "<sip:1001@acme.test>, <tel:BOB>".to_owned(),
+    ] {
+        let contacts = contacts.replace("BOB", BOB);
+        let mut net = redirecting(302, &contacts);
+        net.carrier(CARRIER, [Plan::Accept]);
+        ann_calls(&mut net);
+        assert_eq!(statuses(&net), [181, 200], "{contacts}");
+        let onward = net.carriers[&address(CARRIER)].of(&Method::Invite)[0].clone();
+        assert_eq!(onward.uri(), format!("sip:{BOB}@{CARRIER}"), "{contacts}");
+        end(&mut net);
+    }
+}
+
 /// In circles, to no number, or to a number that the extension may not dial: the caller gets 480, as for any
 /// redirection that is not followed.
 #[test]

@@ -17,13 +17,14 @@ use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
 use sidetone_sip::transport::{Sender, local_address_towards};
-use sidetone_sip::ua::{Ua, UaConfig};
+use sidetone_sip::ua::Ua;
 use sidetone_switch::carriers::AddressPolicy;
 use sidetone_switch::conference::RoomsConfig;
 use sidetone_switch::io::{Limits, Reach, Unreachable};
 use sidetone_switch::machine::{Switch, SwitchConfig};
 use sidetone_switch::node_entry::NodeEntries;
 use sidetone_switch::routing::Directory;
+use sidetone_switch::user_agent::ua_config;
 use tokio::sync::Notify;
 
 use crate::clock::instant;
@@ -114,14 +115,7 @@ pub(super) fn switch(
         expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
         min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
     });
-    let ua = Ua::new(
-        UaConfig {
-            session_timer,
-            extensions: ["100rel", "replaces"].map(str::to_owned).to_vec(),
-            ..UaConfig::new(layer)
-        },
-        StdRng::from_rng(rng),
-    );
+    let ua = Ua::new(ua_config(layer, session_timer), StdRng::from_rng(rng));
     let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
     let settings = SwitchConfig {
         node,

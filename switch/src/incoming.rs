@@ -63,7 +63,9 @@ impl Requests<'_> {
             }
             (Method::Options, _) => self.respond(
                 key,
-                allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp, application/json"),
+                allow(Reply::new(StatusCode::OK))
+                    .header("Accept", "application/sdp, application/json")
+                    .header(Name::Supported.as_str(), self.ua.supported()),
             ),
             (Method::Register, None) => self.register(key, flow, request),
             (Method::Info, Some(leg)) => self.informed(leg, key, request),

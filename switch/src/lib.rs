@@ -112,6 +112,7 @@ pub mod trunk_homes;
 mod trunk_queries;
 mod trunk_servers;
 mod trunks;
+pub mod user_agent;
 mod wall_time;
 pub mod watched_legs;
 

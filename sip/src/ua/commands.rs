@@ -40,6 +40,7 @@ impl Ua {
         if self.has_reliable() && !request.headers().lists(Name::Supported, RELIABLE) {
             request.push(Name::Supported, RELIABLE)?;
         }
+        self.introduce(request.headers_mut(), true)?;
         self.start_leg(now, flow, request)
     }
 

@@ -6,14 +6,14 @@ use rand::RngExt;
 
 use crate::dialog::{Answer, InviteInput};
 use crate::flow::Flow;
-use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
+use crate::message::{Headers, InvalidValue, Method, Name, Request, Response, StatusCode};
 use crate::transaction::outgoing::MAX_FORWARDS;
 use crate::transaction::{SendError, ServerKey};
 use crate::ua::draft::{Draft, Extra, Reply};
 use crate::ua::event::Cause;
 use crate::ua::leg::{LegKey, PROVISIONAL_EVERY, PendingAnswer, Phase};
 use crate::ua::reliable_state::Reliable;
-use crate::ua::state::{Purpose, Ua};
+use crate::ua::state::{Purpose, Ua, UaConfig};
 
 impl Ua {
     /// Answers a request; see [`Ua::respond`].
@@ -248,7 +248,22 @@ impl Ua {
             self.offer_timer(Some(key), &mut request)?;
         }
         extra.write_to(&mut request)?;
+        if *request.method() == Method::Invite {
+            self.introduce(request.headers_mut(), true)?;
+        }
         Ok((flow, cseq, request))
+    }
+
+    /// Adds the methods of dialogs, and with `extensions` the extensions.
+    pub(super) fn introduce(&self, headers: &mut Headers, extensions: bool) -> Result<(), InvalidValue> {
+        let UaConfig { dialog_methods, dialog_extensions, .. } = &self.config;
+        if !dialog_methods.is_empty() && headers.header(Name::Allow).is_none() {
+            headers.push(Name::Allow, dialog_methods)?;
+        }
+        if extensions && !dialog_extensions.is_empty() {
+            headers.push(Name::Supported, dialog_extensions)?;
+        }
+        Ok(())
     }
 
     pub(super) fn build_reply(&self, key: &ServerKey, reply: &Reply) -> Result<Response, SendError> {
@@ -276,6 +291,9 @@ impl Ua {
             }
         }
         reply.extra.write_headers(response.headers_mut())?;
+        if makes_dialog && *request.method() == Method::Invite {
+            self.introduce(response.headers_mut(), reply.status.is_success())?;
+        }
         if let Some(content) = &reply.extra.content {
             response.set_body(&content.content_type, content.body.clone())?;
         }

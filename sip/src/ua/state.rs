@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rand::rngs::StdRng;
 
-use crate::dialog::{Dialog, InviteOutput, SessionTimer, SessionTimerConfig};
+use crate::dialog::{Dialog, InviteOutput, SessionTimer, SessionTimerConfig, TIMER};
 use crate::flow::{Flow, Protocol};
 use crate::message::{Request, Scheme, Uri};
 use crate::transaction::deadlines::Deadlines;
@@ -43,6 +43,12 @@ pub struct UaConfig {
     pub legs_len_max: usize,
     /// The option tags that are accepted in Require; any other is answered 420.
     pub extensions: Vec<String>,
+    /// The option tags in Supported of INVITEs and of 2xx to INVITE, beside those of session timers and reliable
+    /// responses; empty for none.
+    pub dialog_extensions: String,
+    /// The methods in Allow of INVITEs and of their responses from 101 to 299 (RFC 3261 §13.2.1, RFC 3311 §5.1); empty
+    /// for no Allow.
+    pub dialog_methods: String,
     /// Settings of session timers; `None` means that no leg has one.
     pub session_timer: Option<SessionTimerConfig>,
 }
@@ -88,7 +94,14 @@ impl Purpose {
 impl UaConfig {
     /// Space for [`LEGS_MAX`] legs, no extensions.
     pub fn new(layer: LayerConfig) -> Self {
-        Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new(), session_timer: None }
+        Self {
+            layer,
+            legs_len_max: LEGS_MAX,
+            extensions: Vec::new(),
+            dialog_extensions: String::new(),
+            dialog_methods: String::new(),
+            session_timer: None,
+        }
     }
 }
 
@@ -119,6 +132,13 @@ impl Ua {
         if let Some(dialog) = self.subscriptions.remove(&subscription) {
             self.subscriptions_by_tag.remove(&dialog.id().local_tag);
         }
+    }
+
+    /// The option tags of all supported extensions, as the value of Supported.
+    pub fn supported(&self) -> String {
+        let timer = self.config.session_timer.is_some().then_some(TIMER);
+        let tags: Vec<&str> = self.config.extensions.iter().map(String::as_str).chain(timer).collect();
+        tags.join(", ")
     }
 
     /// The number of subscriptions.

@@ -65,6 +65,7 @@ mod trunk_settings;
 mod trunk_status;
 mod trunk_transfers;
 mod updating;
+mod user_agent;
 mod video;
 mod video_apart;
 mod world;

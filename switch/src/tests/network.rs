@@ -53,6 +53,7 @@ use crate::tests::ladder::any_instant;
 use crate::tests::lossy::Losses;
 use crate::tests::room_texts::{names, room_news};
 use crate::trunk_dns::Answer;
+use crate::user_agent::ua_config;
 
 /// The address of the switch.
 pub(super) const SWITCH: &str = "198.51.100.1:5060";
@@ -212,8 +213,7 @@ impl Net {
             ..local(SWITCH)
         };
         let session_timer = Some(SessionTimerConfig { expires_s: 1_800, min_se_s: MIN_SE_S });
-        let ua = UaConfig { session_timer, extensions: vec!["100rel".into()], ..UaConfig::new(layer) };
-        let ua = Ua::new(ua, StdRng::from_rng(&mut rng));
+        let ua = Ua::new(ua_config(layer, session_timer), StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);
         let directory = Arc::new(Directory::new(directory));
         let switch = Switch::new(config, ua, authenticator, directory, StdRng::from_rng(&mut rng));

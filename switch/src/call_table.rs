@@ -1,7 +1,7 @@
 //! The table of live calls, with their legs, ports and timers.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use sidetone_model::ids::{CallId, LegId, OrganisationId, TrunkId};
@@ -224,6 +224,12 @@ impl CallTable {
     pub(super) fn leg_at(&self, port: PortId) -> Option<LegId> {
         let id = self.call_at(port)?;
         self.leg_id(id, self.calls.get(&id)?.call.parties().party_at(port)?)
+    }
+
+    /// Returns the address from which the SIP of a leg's party arrives; its media port has the same family.
+    pub(super) fn signalling_of(&self, leg: LegKey) -> Option<IpAddr> {
+        let (id, party) = self.party_of(leg)?;
+        self.get(id)?.call.parties().leg(party)?.signalling
     }
 
     /// Returns the trunk of a leg, and the address that its INVITE was sent to.

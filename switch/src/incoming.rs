@@ -24,7 +24,7 @@ use crate::ids::Ids;
 use crate::io::{CalleeSide, Callees, CallerSide, KeyForm, Limits, Setup, Sides};
 use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
-use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
+use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unreachable};
 use crate::messaging::{self, InfoContext};
 use crate::phone_messages::{MessageContext, PhoneMessages};
 use crate::placement::{Onward, Placement};
@@ -200,11 +200,11 @@ pub(super) fn number_dialled(
     in_to.or_else(|| only().map(|number| number.number.clone())).unwrap_or(user)
 }
 
-/// Returns the offer of an INVITE.
+/// Returns the offer of an INVITE that arrived from `source`.
 ///
 /// # Errors
 /// The refusal of its body.
-pub(super) fn offer_of(request: &Request) -> Result<Option<SessionDescription>, Reply> {
+pub(super) fn offer_of(request: &Request, source: IpAddr) -> Result<Option<SessionDescription>, Reply> {
     if request.body().is_empty() {
         return Ok(None);
     }
@@ -213,7 +213,7 @@ pub(super) fn offer_of(request: &Request) -> Result<Option<SessionDescription>, 
         return Err(reply.header(Name::Accept.as_str(), SDP));
     }
     match description(request.headers(), request.body()) {
-        Some(offer) => match unresolved(&offer) {
+        Some(offer) => match unreachable(&offer, request.headers(), Some(source)) {
             Some(refusal) => Err(refusal),
             None => Ok(Some(offer)),
         },

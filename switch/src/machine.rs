@@ -447,7 +447,7 @@ impl Switch {
         let Some(sender) = self.senders.caller(now, sent, request, &dialled, known, context) else {
             return self.shared.trunks.refresh(now.instant);
         };
-        let offer = match incoming::offer_of(request) {
+        let offer = match incoming::offer_of(request, source) {
             Ok(offer) => offer,
             Err(reply) => return self.shared.respond(now, &key, reply),
         };

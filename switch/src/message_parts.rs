@@ -1,7 +1,9 @@
 //! Parts of SIP messages that several files of the switch read or write.
 
+use std::net::IpAddr;
+
 use sidetone_sip::message::{Headers, NameAddr, Request, StatusCode, Uri, part};
-use sidetone_sip::sdp::{Address, Media, SessionDescription};
+use sidetone_sip::sdp::{Media, SessionDescription};
 use sidetone_sip::ua::Reply;
 
 /// The content type of session descriptions.
@@ -12,27 +14,63 @@ pub(super) fn description(headers: &Headers, body: &[u8]) -> Option<SessionDescr
     SessionDescription::parse(sdp_part(headers, body)?).ok()
 }
 
-/// Returns the refusal of a description whose audio or fax has a host name instead of an address: host names in SDP are
-/// not resolved.
-pub(super) fn unresolved(offer: &SessionDescription) -> Option<Reply> {
-    let is_name = |media: &Media| {
-        let connection = media.connection.as_ref().or(offer.connection.as_ref());
-        media.port != 0
-            && (media.is_rtp_audio() || media.is_fax())
-            && matches!(connection, Some(Address::Name(_)))
-    };
-    let warning = "301 sidetone \"The address in c= is a host name; write an IP address\"";
-    offer
-        .media
-        .iter()
-        .any(is_name)
-        .then(|| Reply::new(StatusCode::NOT_ACCEPTABLE_HERE).header("Warning", warning))
+/// Returns the refusal of a description with an address to which no packet of its audio or fax can be sent: a host name,
+/// which is not resolved, or an address of the other family than that of the party's media port. The port has the
+/// family of `signalling`, from which the party's SIP arrives.
+pub(super) fn unreachable(
+    description: &SessionDescription,
+    headers: &Headers,
+    signalling: Option<IpAddr>,
+) -> Option<Reply> {
+    // RFC 3261 §20.43: incompatible network address formats.
+    let warning = |text| format!("301 sidetone \"{text}\"");
+    let text =
+        description.media.iter().find_map(|media| fault_of(description, media, headers, signalling))?;
+    Some(Reply::new(StatusCode::NOT_ACCEPTABLE_HERE).header("Warning", warning(text)))
 }
 
-/// Returns the answer in a message; `None` also if its audio has a host name instead of an address, because
-/// no packet could be sent there.
-pub(super) fn answer_of(headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
-    description(headers, body).filter(|answer| unresolved(answer).is_none())
+/// Returns what is wrong with the address of a section, and the fix.
+fn fault_of(
+    description: &SessionDescription,
+    media: &Media,
+    headers: &Headers,
+    signalling: Option<IpAddr>,
+) -> Option<&'static str> {
+    if media.port == 0 || !(media.is_rtp_audio() || media.is_fax()) {
+        return None;
+    }
+    let connection = media.connection.as_ref().or(description.connection.as_ref())?;
+    let Some(ip) = connection.ip().map(|ip| ip.to_canonical()) else {
+        return Some("The address in c= is a host name; write an IP address");
+    };
+    // An address of no host means hold, or that ICE candidates follow.
+    let has_ice = media.webrtc.as_ref().is_some_and(|webrtc| webrtc.transport.is_some());
+    let over_ipv4 = signalling?.to_canonical().is_ipv4();
+    if ip.is_unspecified() || has_ice || ip.is_ipv4() == over_ipv4 || is_translated(headers, over_ipv4) {
+        return None;
+    }
+    Some(match over_ipv4 {
+        true => "The address in c= is IPv6, but SIP arrives over IPv4; write an IPv4 address",
+        false => "The address in c= is IPv4, but SIP arrives over IPv6; write an IPv6 address",
+    })
+}
+
+/// Whether the sender of a message that arrived over IPv4, or over IPv6, names itself by an address of the other family:
+/// a translator (NAT64) stands between, through which its audio arrives too.
+fn is_translated(headers: &Headers, over_ipv4: bool) -> bool {
+    let contact = headers.contacts().ok().and_then(|contacts| contacts.first()?.uri.host()?.ip());
+    let hop = headers.via_top().ok().and_then(|hop| hop.host.ip());
+    contact.into_iter().chain(hop).any(|ip| ip.to_canonical().is_ipv4() != over_ipv4)
+}
+
+/// Returns the answer in a message; `None` also if no packet of its audio could be sent to its address
+/// ([`unreachable`]).
+pub(super) fn answer_of(
+    headers: &Headers,
+    body: &[u8],
+    signalling: Option<IpAddr>,
+) -> Option<SessionDescription> {
+    description(headers, body).filter(|answer| unreachable(answer, headers, signalling).is_none())
 }
 
 /// Returns the bytes of the SDP of a message.

@@ -4,7 +4,8 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Method, Request, Response, StatusCode};
+use sidetone_sip::message::{Headers, Method, Request, Response, StatusCode};
+use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Event, LegKey, Reply, Ua};
 
@@ -13,7 +14,7 @@ use crate::converted_keys::key_form;
 use crate::dialog_credentials::{self, RepeatContext};
 use crate::diverting;
 use crate::io::{Input, Party};
-use crate::message_parts::{answer_of, description, unresolved};
+use crate::message_parts::{self, description, unreachable};
 use crate::outbound::{self, RefusedContext};
 use crate::reason;
 use crate::switch_io::Outputs;
@@ -36,19 +37,19 @@ impl SipToCall<'_> {
     pub(super) fn event(&mut self, event: Event) -> CallInput {
         match event {
             Event::Acked { leg, request } => {
-                let answer = answer_of(request.headers(), request.body());
+                let answer = self.answer_of(leg, request.headers(), request.body());
                 self.of_leg(leg, |party| Some(Input::Acknowledged(party, answer)))
             }
             Event::Answered { leg, response } => {
                 self.note_party(leg, &response);
-                let answer = answer_of(response.headers(), response.body());
+                let answer = self.answer_of(leg, response.headers(), response.body());
                 self.of_leg(leg, |party| match party {
                     Party::Callee(fork) => Some(Input::Answered(fork, answer)),
                     Party::Caller => None,
                 })
             }
             Event::Progress { leg, response } => {
-                let answer = answer_of(response.headers(), response.body());
+                let answer = self.answer_of(leg, response.headers(), response.body());
                 let status = response.status().as_u16();
                 self.note_party(leg, &response);
                 self.progressed(leg);
@@ -139,7 +140,7 @@ impl SipToCall<'_> {
             }
         }
         let result = if response.status().is_success() {
-            Ok(answer_of(response.headers(), response.body()))
+            Ok(self.answer_of(leg, response.headers(), response.body()))
         } else {
             Err(response.status().as_u16())
         };
@@ -162,7 +163,9 @@ impl SipToCall<'_> {
         if offer.is_none() && !request.body().is_empty() {
             return self.refuse(&key, StatusCode::NOT_ACCEPTABLE_HERE);
         }
-        if let Some(refusal) = offer.as_ref().and_then(unresolved) {
+        let source = Some(flow.remote.ip());
+        if let Some(refusal) = offer.as_ref().and_then(|offer| unreachable(offer, request.headers(), source))
+        {
             // Fails when the transaction is over, because a CANCEL or BYE crossed.
             let _ = self.ua.respond(self.now.instant, &key, refusal);
             return None;
@@ -224,6 +227,11 @@ impl SipToCall<'_> {
             }
         };
         Some((id, input))
+    }
+
+    /// Returns the answer in a message of a leg.
+    fn answer_of(&self, leg: LegKey, headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
+        message_parts::answer_of(headers, body, self.calls.signalling_of(leg))
     }
 
     fn of_leg(&self, leg: LegKey, input: impl FnOnce(Party) -> Option<Input>) -> CallInput {

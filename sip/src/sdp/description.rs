@@ -367,7 +367,8 @@ impl SessionDescription {
 }
 
 fn socket_address(address: &Address, port: u16) -> Option<SocketAddr> {
-    let ip = address.ip()?;
+    // An IPv4-mapped address is reached over IPv4.
+    let ip = address.ip()?.to_canonical();
     (port != 0 && !ip.is_unspecified()).then_some(SocketAddr::new(ip, port))
 }
 

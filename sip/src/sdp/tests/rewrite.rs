@@ -392,3 +392,10 @@ fn an_answer_repeats_round_trips_and_no_other_extended_report() {
         assert_eq!(Negotiated::new(&offered, &ours, Role::Answerer).unwrap().xr, xr);
     }
 }
+
+#[test]
+fn an_ipv4_mapped_address_is_an_ipv4_address() {
+    let media = "m=audio 4000 RTP/AVP 0\nc=IN IP6 ::ffff:192.0.2.1";
+    let mapped = parse(media);
+    assert_eq!(mapped.rtp_address(&mapped.media[0]), Some("192.0.2.1:4000".parse().unwrap()));
+}

@@ -234,16 +234,16 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
         }
     }
     if matches!(role, Role::Offerer) {
-        own_numbers(offered, &mut payloads);
+        own_numbers(&mut payloads);
     }
     payloads
 }
 
 /// Adds the numbers of an answerer that sends with its own numbers instead of ours, which §6.1 demands. A number that
-/// the offer gave to another codec keeps that meaning.
-fn own_numbers(offered: &Media, payloads: &mut Vec<Payload>) {
-    let is_offered = |number: u8| offered.codecs.iter().any(|offer| offer.payload_type == number);
-    let renumbered = payloads.iter().filter(|payload| !is_offered(payload.send)).cloned();
+/// the offer gave to another codec of the answer keeps that meaning.
+fn own_numbers(payloads: &mut Vec<Payload>) {
+    let is_taken = |number: u8| payloads.iter().any(|payload| payload.receive == number);
+    let renumbered = payloads.iter().filter(|payload| !is_taken(payload.send)).cloned();
     let own: Vec<Payload> = renumbered.map(|payload| Payload { receive: payload.send, ..payload }).collect();
     payloads.extend(own);
 }

@@ -274,10 +274,14 @@ fn what_is_settled_has_both_numbers() {
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
     assert_eq!((map[111], map[100]), (111, 100));
-    // A number that the offer gave to another codec keeps that meaning.
-    let taken = parse("m=audio 5000 RTP/AVP 101 0\na=rtpmap:101 opus/48000/2");
+    // A number that the offer gave to another codec keeps that meaning, if the answer has this codec.
+    let taken =
+        parse("m=audio 5000 RTP/AVP 101 0 96\na=rtpmap:101 opus/48000/2\na=rtpmap:96 telephone-event/8000");
     let crossed = Negotiated::new(&offered, &taken, Role::Offerer).unwrap();
-    assert_eq!(numbers(&crossed), [(101, 96), (0, 0)]);
+    assert_eq!(numbers(&crossed), [(101, 96), (0, 0), (96, 101)]);
+    let free = parse("m=audio 5000 RTP/AVP 0 96\na=rtpmap:96 telephone-event/8000");
+    let renumbered = Negotiated::new(&offered, &free, Role::Offerer).unwrap();
+    assert_eq!(numbers(&renumbered), [(0, 0), (96, 101), (96, 96)], "the number of Opus, which was refused");
 }
 
 #[test]

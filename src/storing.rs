@@ -126,7 +126,7 @@ impl Fault {
     /// Returns the cause of `problem`.
     pub(crate) fn of(problem: &Problem) -> Self {
         match problem {
-            Problem::Busy { .. } | Problem::Unavailable { .. } => Fault::Passing,
+            Problem::Busy { .. } | Problem::Draining { .. } | Problem::Unavailable { .. } => Fault::Passing,
             Problem::Internal(_) => Fault::Unknown,
             Problem::Conflict(_)
             | Problem::Forbidden(_)

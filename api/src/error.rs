@@ -180,6 +180,14 @@ impl ApiError {
         }
     }
 
+    /// The node drains; the same request may be sent again after `retry_after_s` seconds.
+    fn draining(retry_after_s: u64) -> Self {
+        let message = format!(
+            "the node drains and takes no new calls: send it to another node, or again in {retry_after_s} s"
+        );
+        Self { message, ..Self::busy(retry_after_s) }
+    }
+
     /// The answer of another node exceeds the limit for answers between nodes.
     pub(crate) fn too_long_for_peers() -> Self {
         Self::new(
@@ -285,6 +293,7 @@ impl From<Problem> for ApiError {
         match problem {
             Problem::Busy { retry_after_s } => Self::busy(retry_after_s),
             Problem::Conflict(message) => Self::conflict(message),
+            Problem::Draining { retry_after_s } => Self::draining(retry_after_s),
             Problem::Forbidden(message) => Self::forbidden(message),
             Problem::Internal(text) | Problem::Refused(text) => {
                 tracing::error!(error = text, "a request failed");

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// A JSON value as it was received, without white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,40 @@ impl ExactJson {
     pub fn parse(json: String) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<&RawValue>(&json)?;
         Ok(Self(json))
+    }
+
+    /// The object in `bytes`, as it was received.
+    ///
+    /// # Errors
+    /// The bytes are no JSON object.
+    pub fn object(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice::<Map<String, Value>>(bytes)?;
+        let raw: &RawValue = serde_json::from_slice(bytes)?;
+        Ok(Self::of(raw))
+    }
+
+    /// A value that was parsed as a part of a text.
+    pub fn of(raw: &RawValue) -> Self {
+        Self(compact(raw.get()))
+    }
+
+    /// The members of an object in order; `None` for any other value.
+    pub fn members(&self) -> Option<Vec<(String, ExactJson)>> {
+        self.0.starts_with('{').then(|| members(self.0.as_bytes()))
+    }
+
+    /// The items of an array; `None` for any other value.
+    pub fn items(&self) -> Option<Vec<ExactJson>> {
+        let items: Vec<&RawValue> =
+            self.0.starts_with('[').then(|| serde_json::from_str(&self.0).unwrap_or_default())?;
+        Some(items.into_iter().map(ExactJson::of).collect())
+    }
+
+    /// Whether both have the same value, however their numbers are written and their members are ordered. Numbers with more
+    /// digits than a float are compared as floats.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let value = |json: &Self| serde_json::from_str::<Value>(&json.0).ok();
+        self == other || value(self) == value(other)
     }
 
     /// The value as compact JSON.
@@ -59,7 +94,7 @@ impl<'de> Visitor<'de> for Members {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
         while let Some((name, value)) = access.next_entry::<String, &RawValue>()? {
-            members.push((name, ExactJson(compact(value.get()))));
+            members.push((name, ExactJson::of(value)));
         }
         Ok(members)
     }
@@ -117,6 +152,19 @@ mod tests {
             assert_eq!(serde_json::to_string(&ExactJson(expected.to_owned())).unwrap(), expected);
         }
         assert_eq!(members(b"[1]"), []);
+    }
+
+    #[test]
+    fn the_parts_of_a_value_keep_their_digits() {
+        let whole = ExactJson::object(br#" {"a": [1.10, {"b": 2e5}], "c": null} "#).unwrap();
+        assert_eq!(whole.as_str(), r#"{"a":[1.10,{"b":2e5}],"c":null}"#);
+        let members = whole.members().unwrap();
+        let items = members[0].1.items().unwrap();
+        assert_eq!((items[0].as_str(), items[1].as_str()), ("1.10", r#"{"b":2e5}"#));
+        assert_eq!((items[0].items(), items[0].members(), members[0].1.members()), (None, None, None));
+        for wrong in ["", "[]", "{", "{} x", "\"x\""] {
+            assert!(ExactJson::object(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 
     proptest! {

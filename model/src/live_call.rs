@@ -1,5 +1,7 @@
 //! Live calls as readers see them, and the port that returns them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -55,7 +57,7 @@ pub struct LiveCall {
     /// The number as routed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// The state of the meeting.
+    /// The state of the call.
     pub state: CallState,
     /// When it was placed.
     pub started_at: Timestamp,
@@ -77,6 +79,13 @@ pub struct LiveCall {
     /// The trunk that carries the outside leg.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trunk_id: Option<TrunkId>,
+    /// The text that the program gave when it requested the call; absent for other calls.
+    #[cfg_attr(feature = "openapi", schema(example = "ticket-4711"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The texts that the program gave when it requested the call; absent without any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// The leg that a program let put the other party on hold; absent while none does. A hold by a phone itself is not
     /// shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +129,7 @@ pub struct LiveLeg {
     pub number: Option<String>,
     /// Their name; may be empty.
     pub name: String,
-    /// The state of the meeting.
+    /// The state of the leg.
     pub state: CallState,
     /// The negotiated codec; null until it is answered.
     #[cfg_attr(feature = "openapi", schema(required))]
@@ -165,11 +174,12 @@ impl CallEvent {
 }
 
 impl LiveCall {
-    /// The payload of an event: the call without the fields that the envelope or the event's name contains.
+    /// The payload of an event: the call without the fields that the envelope or the event's name contains, and without
+    /// the program's texts, which its callbacks contain.
     fn event_data(&self) -> Map<String, Value> {
         let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(self.uuid.to_string()))]);
         if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
-            let told_elsewhere = ["uuid", "organisation_id", "state"];
+            let told_elsewhere = ["uuid", "organisation_id", "state", "reference", "variables"];
             data.extend(fields.into_iter().filter(|(name, _)| !told_elsewhere.contains(&name.as_str())));
         }
         data
@@ -185,7 +195,7 @@ pub struct LiveCallQuery {
     pub extension_id: Option<ExtensionId>,
     /// The direction.
     pub direction: Option<Direction>,
-    /// The state of the invitation.
+    /// The state of the call.
     pub state: Option<CallState>,
     /// The call that is parked in that slot.
     pub parked_slot: Option<u16>,

@@ -21,6 +21,12 @@ pub enum Problem {
     /// The current state does not allow the request.
     #[error("conflict: {0}")]
     Conflict(String),
+    /// The node drains and begins nothing new; the same request may be sent again, or to another node.
+    #[error("draining")]
+    Draining {
+        /// Seconds to wait.
+        retry_after_s: u64,
+    },
     /// Outside the caller's scope or rights.
     #[error("forbidden: {0}")]
     Forbidden(String),

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sidetone_media::time::Micros;
+use sidetone_model::exact_json::ExactJson;
 use sidetone_sip::ua::LegKey;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -26,7 +27,7 @@ pub struct ShownNote {
     /// Whether it has an acknowledge button.
     pub ack: bool,
     /// Every other field, in the order sent.
-    pub rows: Vec<(String, Value)>,
+    pub rows: Vec<(String, ExactJson)>,
     /// How it arrived.
     pub channel: Channel,
     /// The URI in From.
@@ -35,8 +36,10 @@ pub struct ShownNote {
     pub call_id: Option<String>,
     /// When it arrived, Unix time.
     pub at: Micros,
-    /// The note as received.
+    /// The note, to read its fields; it may have fewer digits than the note as received.
     pub json: Value,
+    /// The note as received, without white space.
+    pub exact: ExactJson,
 }
 
 /// The channel of a note and its acknowledgement.
@@ -140,25 +143,27 @@ impl ShownNote {
     /// Parses a body; `None` if it is not a note: not a JSON object, or without `id` or `title`.
     pub(super) fn read(body: &[u8], arrival: Arrival) -> Option<ShownNote> {
         let json: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        let exact = ExactJson::object(body).ok()?;
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
         let level = match text("level").as_deref() {
             Some("alert") => Level::Alert,
             Some("warning") => Level::Warning,
             _ => Level::Info,
         };
-        let rows = json.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
+        let rows = exact.members().unwrap_or_default();
         Some(ShownNote {
             id: text("id").filter(|id| !id.is_empty())?,
             title: text("title").filter(|title| !title.is_empty())?,
             body: text("body").filter(|body| !body.is_empty()),
             level,
             ack: json.get("ack").and_then(Value::as_bool).unwrap_or_default(),
-            rows: rows.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            rows: rows.into_iter().filter(|(name, _)| !KNOWN.contains(&name.as_str())).collect(),
             channel: arrival.channel,
             from: arrival.from,
             call_id: arrival.call_id,
             at: arrival.at,
             json: Value::Object(json),
+            exact,
         })
     }
 
@@ -255,6 +260,19 @@ mod tests {
         assert_eq!((note.level, note.ack), (Level::Alert, true));
         let names: Vec<&str> = note.rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["zebra", "apple", "ack_by"]);
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let note =
+            read(r#"{"id": "n", "title": "t", "owes": 900.00, "no": 12345678901234567890123, "of": [1.10]}"#);
+        let note = note.unwrap();
+        let values: Vec<&str> = note.rows.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["900.00", "12345678901234567890123", "[1.10]"]);
+        assert_eq!(
+            note.exact.as_str(),
+            r#"{"id":"n","title":"t","owes":900.00,"no":12345678901234567890123,"of":[1.10]}"#
+        );
     }
 
     #[test]

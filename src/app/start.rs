@@ -643,6 +643,7 @@ impl Served<'_> {
             supervisor: base.supervisor.clone(),
             // RTP and RTCP have a port each.
             load: Arc::clone(&base.load),
+            draining: Arc::clone(&self.reported.draining),
             ports_max: usize::from(ports.end().saturating_sub(*ports.start())).saturating_add(1) / 2,
         })
     }

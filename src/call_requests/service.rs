@@ -2,6 +2,7 @@
 //! after the commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sidetone_model::access::Scope;
@@ -42,6 +43,8 @@ pub struct CallRequestService {
     pub ports_max: usize,
     /// The load of this node.
     pub load: Arc<Load>,
+    /// Whether this node drains.
+    pub draining: Arc<AtomicBool>,
 }
 
 impl CallRequestService {
@@ -83,6 +86,9 @@ impl CallRequestService {
             Ok(placeable) => placeable,
             Err(Problem::Unprocessable(fields)) => {
                 return Err(Problem::Unprocessable(fields.into_iter().chain(wrong).collect()));
+            }
+            Err(Problem::Busy { retry_after_s }) if self.draining.load(Ordering::Relaxed) => {
+                return Err(Problem::Draining { retry_after_s });
             }
             Err(problem) => return Err(problem),
         };

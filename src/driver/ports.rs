@@ -29,7 +29,7 @@ impl LiveCalls for Handle {
     }
 
     fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>> {
-        Box::pin(async move { Ok(self.ask(FindCall(call)).await?) })
+        Box::pin(async move { Ok(self.ask(FindCall(call)).await?.map(|call| *call)) })
     }
 }
 

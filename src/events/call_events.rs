@@ -139,6 +139,7 @@ pub const QUEUE_LEN_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::atomic::AtomicUsize;
 
     use sidetone_model::call::Direction;
@@ -164,6 +165,8 @@ mod tests {
             agent_id: None,
             team_id: None,
             trunk_id: None,
+            reference: None,
+            variables: BTreeMap::new(),
             held_by: None,
             parked: None,
             playing: None,

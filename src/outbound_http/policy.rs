@@ -80,7 +80,8 @@ impl Policy {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(Refusal::Characters);
         }
-        if !text.starts_with(SCHEME) {
+        // RFC 3986 §3.1: a scheme is case-insensitive.
+        if !text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME)) {
             return Err(Refusal::Scheme);
         }
         let url = Url::parse(text).map_err(Refusal::NoUrl)?;

@@ -92,6 +92,12 @@ impl Playback {
                 "the session was not recorded, or its recording is deleted".to_owned(),
             ));
         }
+        if found.is_live && found.bytes.is_some() {
+            return Err(Problem::Conflict(
+                "the room is live: a further recording may be added; read or delete it when the session has ended"
+                    .to_owned(),
+            ));
+        }
         if found.is_live || found.bytes.is_none() {
             return Err(Problem::Conflict(
                 "the session is still being recorded: its recording can be played or deleted once the room is \

@@ -169,6 +169,16 @@ fn a_server_of_a_trunk_is_verified() {
     let cases = [
         ("its name", open(world.issue(&["carrier.example"], 90)), Ok(())),
         ("another name", open(world.issue(&["other.example"], 90)), other),
+        (
+            "an authority's own",
+            open(world.issue_with(&["carrier.example"], 90, |params| {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            })),
+            Err(
+                "the certificate is that of an authority (CA), not of a host: a certificate issued for the host is \
+                 needed",
+            ),
+        ),
         ("expired", open(world.issue(&["carrier.example"], -1)), Err("the certificate has expired")),
         // RFC 5922 §7.1: with SIP URIs in a certificate, its DNS names do not count.
         ("a SIP URI", with_uri("other.example", "sip:carrier.example"), Ok(())),

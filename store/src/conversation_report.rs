@@ -7,6 +7,7 @@ use sidetone_model::conversation::{
     Update,
 };
 use sidetone_model::event::{Event, EventKind};
+use sidetone_model::exact_json::ExactJson;
 use sidetone_model::ids::{AgentId, ConversationId, OrganisationId, TeamId};
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::time::Timestamp;
@@ -299,8 +300,8 @@ async fn insert_turn(
     .bind(&turn.speaker)
     .bind(&turn.text)
     .bind(turn.tool_name.as_deref())
-    .bind(turn.tool_args.as_ref().map(json_text))
-    .bind(turn.tool_result.as_ref().map(json_text))
+    .bind(turn.tool_args.as_ref().map(ExactJson::as_str))
+    .bind(turn.tool_result.as_ref().map(ExactJson::as_str))
     .execute(connection)
     .await?;
     Ok(())

@@ -6,6 +6,7 @@ use sidetone_model::call::Direction;
 use sidetone_model::conversation::{
     AiBillingMode, AiUse, Charge, Conversation, FoundConversation, Turn, TurnRole,
 };
+use sidetone_model::exact_json::ExactJson;
 use sidetone_model::ids::ConversationId;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::team::AgentKind;
@@ -94,8 +95,8 @@ fn turn(row: &Row) -> Result<Turn, StoreError> {
         speaker: row.try_get("speaker")?,
         text: row.try_get("text")?,
         tool_name: row.try_get("tool_name")?,
-        tool_args: json_opt(row, "tool_args")?,
-        tool_result: json_opt(row, "tool_result")?,
+        tool_args: exact_opt(row, "tool_args")?,
+        tool_result: exact_opt(row, "tool_result")?,
     })
 }
 
@@ -115,6 +116,11 @@ fn json<T: DeserializeOwned>(row: &Row, column: &'static str) -> Result<T, Store
 fn json_opt<T: DeserializeOwned>(row: &Row, column: &'static str) -> Result<Option<T>, StoreError> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| serde_json::from_str(text).map_err(|_| StoreError::Corrupt { column })).transpose()
+}
+
+fn exact_opt(row: &Row, column: &'static str) -> Result<Option<ExactJson>, StoreError> {
+    let text: Option<String> = row.try_get(column)?;
+    text.map(|text| ExactJson::parse(text).map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
 /// Writes the form that [`json`] reads.

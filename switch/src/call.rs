@@ -17,6 +17,7 @@ use std::time::Instant;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::cdr::Called;
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{IceRule, NegotiationError, SessionDescription};
@@ -247,6 +248,11 @@ impl Call {
     /// Returns the facts of its INVITE.
     pub fn facts(&self) -> &Facts {
         &self.parties.facts
+    }
+
+    /// Notes the extension that is called; it is not called before the calling party of a requested call has answered.
+    pub(super) fn calls(&mut self, called: Option<Called>) {
+        self.parties.facts.called = called;
     }
 
     /// Returns the media group of its ports.

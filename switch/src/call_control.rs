@@ -515,8 +515,10 @@ impl CallControl {
         shared: &mut Shared,
     ) -> Option<io::Input> {
         self.calls.promote(id, place);
-        let target = self.calls.get(id)?.request.as_ref()?.target.clone();
-        let facts = self.calls.get(id)?.call.facts().clone();
+        let live = self.calls.get_mut(id)?;
+        let target = live.request.as_ref()?.target.clone();
+        live.call.calls(target.called());
+        let facts = live.call.facts().clone();
         let next = Requester(self.placing(shared)).go_on(now, &facts, target);
         self.request_changed(now, id, RequestState::Calling, shared);
         match next {

@@ -248,9 +248,7 @@ impl Dialler<'_> {
         let outside = outside(directory, organisation, target).map_err(|reason| match reason {
             Reason::NoCountry => no_route("the number is national and the organisation names no country"),
             Reason::NoTrunk => no_route("no trunk takes outbound calls"),
-            Reason::Unallocated => {
-                no_route("the target is no telephone number: write it in E.164, with its +")
-            }
+            Reason::Unallocated => ControlRefused::NoNumber,
         })?;
         if self.0.calls.is_at_outbound_limit(directory, organisation) {
             return Err(ControlRefused::Busy);

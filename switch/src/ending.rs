@@ -238,7 +238,12 @@ impl Ending {
             self.record(parties, parties.answered_after, Some(ended_after), Some(cause), quality);
         record.ended_by = Some(by);
         let media = self.media(parties, parties.wall(ended_after), quality.verdict);
-        record.media = media.map(|media| Box::new(media.ended_as(&record)));
+        record.media = if parties.rings_caller() {
+            let media = media.unwrap_or_else(|| CallQuality::nothing_of(&record));
+            Some(Box::new(media.without_caller(cause)))
+        } else {
+            media.map(|media| Box::new(media.ended_as(&record)))
+        };
         parties.state = State::Over;
         parties.push(Output::Ended(Box::new(record)));
     }

@@ -1,10 +1,10 @@
 //! A live call with the legs of its parties, and its view for the API.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use sidetone_model::call_prompt::{LivePrompt, PlayResult, PromptEnded};
-use sidetone_model::cdr::Cdr;
+use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::directory::{Extension, StrictSource};
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{ExtensionId, LegId};
@@ -79,6 +79,8 @@ pub(super) struct Requested {
     pub(super) target: RequestedTarget,
     /// The program's text for the record.
     pub(super) reference: Option<String>,
+    /// The program's texts for the live call.
+    pub(super) variables: BTreeMap<String, String>,
     /// Whether a phone of the calling party rings, or rang.
     pub(super) rang: bool,
     /// Whether it was cancelled.
@@ -89,11 +91,21 @@ pub(super) struct Requested {
 #[derive(Clone, Debug)]
 pub(super) enum RequestedTarget {
     /// An extension: its phones, or its forwarding target.
-    Extension,
+    Extension(Called),
     /// An outside number; the call has its hunt.
     Outside,
     /// A room, or the prompt that asks for a room's number.
     Room(Goal),
+}
+
+impl RequestedTarget {
+    /// Returns the extension that is called.
+    pub(super) fn called(&self) -> Option<Called> {
+        match self {
+            RequestedTarget::Extension(called) => Some(*called),
+            RequestedTarget::Outside | RequestedTarget::Room(_) => None,
+        }
+    }
 }
 
 /// A call that may be forwarded to another number.
@@ -319,6 +331,7 @@ impl LiveCall {
                 at(self.call.parties().far_answered_after()).filter(|_| state == CallState::Answered);
             Some(leg_view(&callee.identity, role, state, leg, answered_at))
         });
+        let request = self.request.as_deref();
         Some(live_call::LiveCall {
             uuid: facts.call,
             organisation_id: facts.organisation,
@@ -333,6 +346,8 @@ impl LiveCall {
             agent_id: facts.agent,
             team_id: facts.team,
             trunk_id: facts.trunk,
+            reference: request.and_then(|request| request.reference.clone()),
+            variables: request.map(|request| request.variables.clone()).unwrap_or_default(),
             held_by: self.held_by(),
             parked: self.call.parties().parked().map(|parked| parked.place),
             playing: self.call.parties().prompt(),

@@ -524,7 +524,9 @@ impl Switch {
                 Answer::DialIntoRoom(self.control.dial_into(now, query, &mut self.shared))
             }
             Query::EndCall(EndCall(call)) => Answer::EndCall(self.control.end(now, call, &mut self.shared)),
-            Query::FindCall(query) => Answer::FindCall(call_queries::find(&self.control.calls, query.0)),
+            Query::FindCall(query) => {
+                Answer::FindCall(call_queries::find(&self.control.calls, query.0).map(Box::new))
+            }
             Query::FindRoom(FindRoom(room)) => {
                 Answer::FindRoom(conference_commands::find(&self.control.conferences, now, room))
             }

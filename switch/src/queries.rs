@@ -269,7 +269,7 @@ questions! {
     DialIntoRoom => Result<RoomDialled, ControlRefused>,
     EndCall => bool,
     ExpectRoom => bool,
-    FindCall => Option<LiveCall>,
+    FindCall => Option<Box<LiveCall>>,
     FindRoom => Option<LiveRoom>,
     HandOverRoom => Option<RoomState>,
     KeepRoom => (),

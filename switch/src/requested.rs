@@ -110,8 +110,8 @@ impl<'a> Requester<'a> {
                 (RequestedTarget::Room(room.map_or(Goal::Ask, |room| Goal::Room(room.id))), None)
             }
             Target::Extension(callee) => {
-                facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
-                (RequestedTarget::Extension, None)
+                let called = Called { extension_id: callee.id, team_id: callee.team_id };
+                (RequestedTarget::Extension(called), None)
             }
             Target::Outside(outside) => {
                 facts.direction = Direction::Outbound;
@@ -128,7 +128,7 @@ impl<'a> Requester<'a> {
         let session_id = self.0.ids.session();
         let group = match &target {
             RequestedTarget::Room(goal) => self.0.conferences.group_of(goal),
-            RequestedTarget::Extension | RequestedTarget::Outside => None,
+            RequestedTarget::Extension(_) | RequestedTarget::Outside => None,
         };
         let caller = CalleeSide {
             policy: policy_of(plan.from),
@@ -144,8 +144,8 @@ impl<'a> Requester<'a> {
             group: group.unwrap_or(session_id),
             keys: self.0.ids.keys(),
         };
-        let reference = requested.reference.clone();
-        let request = Requested { target, reference, rang: false, cancelled: false };
+        let (reference, variables) = (requested.reference.clone(), requested.variables.clone());
+        let request = Requested { target, reference, variables, rang: false, cancelled: false };
         Ok(NewCall {
             setup,
             caller: None,
@@ -161,7 +161,7 @@ impl<'a> Requester<'a> {
     /// Returns the next step when the calling party has answered.
     pub(super) fn go_on(&mut self, now: Now, facts: &Facts, target: RequestedTarget) -> Continued {
         let onward = match target {
-            RequestedTarget::Extension => return self.call_extension(now, facts),
+            RequestedTarget::Extension(_) => return self.call_extension(now, facts),
             RequestedTarget::Outside => Onward::Callee(CalleeSide {
                 policy: CodecPolicy::ANY,
                 srtp: SrtpRule::Off,

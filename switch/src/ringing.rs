@@ -247,7 +247,8 @@ impl Ringing {
         ending.far = Far::default();
         parties.drop_forks(None, HangupCause::NoAnswer);
         parties.push(Output::Reject(480, Some(HangupCause::NoAnswer)));
-        ending.finish(parties, now, HangupCause::NoAnswer, EndedBy::System);
+        let by = if parties.rings_caller() { EndedBy::Caller } else { EndedBy::System };
+        ending.finish(parties, now, HangupCause::NoAnswer, by);
     }
 
     pub(super) fn provisional(
@@ -553,9 +554,14 @@ impl Ringing {
         parties.drop_forks(None, cause);
         parties.push(Output::Reject(status, Some(cause)));
         let by = match ending.far.status {
+            Some(300..) if parties.rings_caller() => EndedBy::Caller,
             Some(300..) => EndedBy::Callee,
             _ => EndedBy::System,
         };
+        if parties.rings_caller() {
+            // The responses are those of the calling party; the target was never called.
+            ending.far = Far::default();
+        }
         ending.finish(parties, now, cause, by);
     }
 

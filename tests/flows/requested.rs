@@ -59,6 +59,7 @@ async fn a_program_connects_two_phones_that_hear_each_other() {
     calls(&callee, 0, 1).await;
     let uuid = placed["call_uuid"].as_str().unwrap();
     let (_, live) = site.get(&format!("/calls/{uuid}")).await;
+    assert_eq!([&live["reference"], &live["variables"]["customer"]], ["ticket-4711", "4711"], "{live:#}");
     let legs: Vec<_> = live["legs"].as_array().unwrap().iter().map(|leg| &leg["role"]).collect();
     assert_eq!(legs, ["caller", "callee"], "{live:#}");
     let (status, refused) =
@@ -112,6 +113,15 @@ async fn a_request_that_fails_says_why() {
     }
     let records = site.records(cases.len()).await;
     assert!(records.iter().all(|record| record["billsec"] == 0), "{records:#?}");
+    for (number, said) in [("1002", "did not answer in time"), ("1003", "was busy")] {
+        let record = records.iter().find(|record| record["caller_number"] == number).unwrap();
+        assert_eq!(record["ended_by"], "caller", "{record:#}");
+        assert!(record.get("bridge_cause").is_none() && record.get("sip_status").is_none(), "{record:#}");
+        let path = format!("/cdrs/{}/quality", record["call_uuid"].as_str().unwrap());
+        let (_, quality) = site.get(&path).await;
+        let sentence = quality["sentence"].as_str().unwrap();
+        assert!(sentence.contains(&format!("the phone of `from`, which rings first, {said}")), "{sentence}");
+    }
     site.idle().await;
 }
 
@@ -316,6 +326,12 @@ async fn a_repeated_request_rings_once_and_a_key_places_60_calls_a_minute() {
     request_in(&site, &first["call_request_id"], &["failed"]).await;
     let (_, page) = site.get("/call-requests").await;
     assert_eq!(page["total"], 1, "{page}");
+    // Refused requests are not counted: 1001 has no phone.
+    let refused = json!({"from": "1001", "to": "1003"}).to_string();
+    for _ in 0..70 {
+        let (status, answer) = post(site.http, "/calls", "", &refused).await;
+        assert_eq!(status, 409, "{answer}");
+    }
     let mut limited = 0;
     for _ in 0..120 {
         let (status, answer) = post(site.http, "/calls", "", &call).await;

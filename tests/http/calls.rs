@@ -1,5 +1,6 @@
 //! Live calls over HTTP: the requests to the switch, and the response when it does not answer.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -89,6 +90,8 @@ fn call(number: u128, organisation: OrganisationId) -> LiveCall {
         agent_id: Some(id(12)),
         team_id: Some(id(13)),
         trunk_id: Some(id(14)),
+        reference: Some("ticket-4711".into()),
+        variables: BTreeMap::from([("crm".into(), "17".into())]),
         held_by: Some(id(15)),
         parked: Some(ParkedIn { slot: 7, by: id(12), until: at(9) }),
         playing: Some(LivePrompt { play_id: id(17), prompt: Prompt::Goodbye, side: PlaySide::Caller }),
@@ -117,6 +120,8 @@ fn bare(number: u128, organisation: OrganisationId) -> LiveCall {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        reference: None,
+        variables: BTreeMap::new(),
         held_by: None,
         parked: None,
         playing: None,
@@ -179,6 +184,8 @@ fn a_call_is_shown_with_every_field_that_has_a_value() {
         "agent_id": uuid(12),
         "team_id": uuid(13),
         "trunk_id": uuid(14),
+        "reference": "ticket-4711",
+        "variables": {"crm": "17"},
         "held_by": uuid(15),
         "parked": {"slot": 7, "by": uuid(12), "until": at(9).to_string()},
         "playing": {"play_id": uuid(17), "prompt": "goodbye", "side": "caller"},

@@ -87,6 +87,40 @@ fn put(engine: &Engine, number: u128, report: &Value) -> Answer {
     engine.call("PUT", ROBOT, &path(number), report)
 }
 
+/// The values of tools are stored and answered as they were sent, to the digit.
+#[test]
+fn the_values_of_tools_keep_every_digit() {
+    let engine = Engine::start(records);
+    let args = r#"{"amount":1.10,"account":12345678901234567890123,"of":[2.50,1E+2]}"#;
+    // Not in the order of their positions, and with white space.
+    let turns = format!(
+        r#"[{{"seq": 2, "at": "2026-01-01T00:00:05.000Z", "role": "agent", "text": "Yes."}},
+            {{"seq": 1, "at": "2026-01-01T00:00:04.000Z", "role": "tool", "tool_name": "debt",
+              "tool_args": {}, "tool_result": {{"owes": 900.00}}}}]"#,
+        args.replace(',', " ,\n")
+    );
+    let whole = report(1).to_string().replace(&self::turns().to_string(), &turns);
+    let (status, answer) = engine.put_text(ROBOT, &path(1), &whole);
+    assert_eq!(status, 201, "{answer}");
+    let (_, _, found) = engine.text(AUDIT, &path(1));
+    for shown in [answer, found] {
+        assert!(shown.contains(&format!(r#""tool_args":{args}"#)), "{shown}");
+        assert!(shown.contains(r#""tool_result":{"owes":900.00}"#), "{shown}");
+    }
+    // The same again, and the same value as an earlier version stored it.
+    for again in [whole.clone(), whole.replace("1.10", "1.1").replace("900.00", "900.0")] {
+        let (status, answer) = engine.put_text(ROBOT, &path(1), &again);
+        assert_eq!(status, 200, "{answer}");
+        assert!(answer.contains(&format!(r#""tool_args":{args}"#)), "{answer}");
+    }
+    let other = whole.replace("1.10", "1.2");
+    assert_eq!(engine.put_text(ROBOT, &path(1), &other).0, 409);
+    let long = whole.replace("1.10", &format!("1.{}", "0".repeat(66_000)));
+    let (status, answer) = engine.put_text(ROBOT, &path(2), &long);
+    assert_eq!(status, 400, "{answer}");
+    assert!(answer.contains("turns[1].tool_args: must be at most 65536 bytes of JSON"), "{answer}");
+}
+
 /// An engine with conversation 1, complete.
 fn engine() -> Engine {
     let engine = Engine::start(records);

@@ -225,6 +225,14 @@ impl Engine {
             format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", key(short_id));
         Answer::of(self.face.exchange(&request(method, path, &headers, body.to_string().as_bytes())))
     }
+
+    /// `PUT path` with the key of that short id and this body: status and body, unchanged.
+    pub fn put_text(&self, short_id: &str, path: &str, body: &str) -> (u16, String) {
+        let headers =
+            format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", key(short_id));
+        let (status, _, answer) = self.face.exchange(&request("PUT", path, &headers, body.as_bytes()));
+        (status, answer)
+    }
 }
 
 /// The organisations of [`DIRECTORY`].

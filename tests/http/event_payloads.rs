@@ -1,6 +1,8 @@
 //! The section `webhooks` of the document: real events match it. Events written only by the database (notes, minutes
 //! and recordings) are checked where `tests/store` reads them, on both databases.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, HangupCause};
@@ -75,6 +77,8 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         agent_id: None,
         team_id: Some(id(8)),
         trunk_id: None,
+        reference: Some("ticket-4711".to_owned()),
+        variables: BTreeMap::from([("crm".to_owned(), "17".to_owned())]),
         held_by: None,
         parked: None,
         playing: None,

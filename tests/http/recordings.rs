@@ -70,6 +70,8 @@ const DELETED: u128 = 5;
 const LOST: u128 = 6;
 const LIVE_AND_SILENT: u128 = 7;
 const ELSEWHERE: u128 = 8;
+/// Live, with a recording that was stopped.
+const STOPPED: u128 = 11;
 /// Sessions of Acme's merged calls, and of Bolt's.
 const MERGED: u128 = 9;
 const MERGED_ELSEWHERE: u128 = 10;
@@ -187,11 +189,13 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
             row(DELETED, true, true),
             row(LOST, true, true),
             row(LIVE_AND_SILENT, false, false),
+            row(STOPPED, true, false),
         ],
         recordings: vec![
             complete(COMPLETE, FRAMES as u64 * 640 + 80),
             complete(DELETED, 0),
             complete(LOST, 1_044),
+            complete(STOPPED, 1_044),
         ],
         ..Rows::default()
     };
@@ -354,6 +358,7 @@ fn what_is_not_there_and_what_is_not_over() {
         (NOT_RECORDED, 404, "the session was not recorded, or its recording is deleted"),
         (LIVE, 409, "the session is still being recorded"),
         (WRITTEN_OUT, 409, "the session is still being recorded"),
+        (STOPPED, 409, "the room is live: a further recording may be added"),
         (DELETED, 404, "the session was not recorded"),
         (LOST, 404, "the recording is not on this node"),
         (LIVE_AND_SILENT, 404, "the session was not recorded"),
@@ -388,9 +393,14 @@ fn a_deleted_recording_is_gone_and_its_session_remains() {
     assert_eq!(status("boltboss0001", "DELETE", own), 403);
     let foreign = own.replace(&site.room.to_string(), &site.foreign.to_string());
     assert_eq!(status("boltboss0001", "DELETE", &foreign), 404);
-    for (number, expected) in
-        [(LIVE, 409), (WRITTEN_OUT, 409), (NOT_RECORDED, 404), (DELETED, 404), (ELSEWHERE, 409)]
-    {
+    for (number, expected) in [
+        (LIVE, 409),
+        (WRITTEN_OUT, 409),
+        (STOPPED, 409),
+        (NOT_RECORDED, 404),
+        (DELETED, 404),
+        (ELSEWHERE, 409),
+    ] {
         assert_eq!(delete(number).0, expected, "{number}: {}", delete(number).1);
     }
     assert!(path.exists());

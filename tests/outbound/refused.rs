@@ -31,6 +31,9 @@ async fn every_spelling_of_what_is_not_public_is_refused_at_save_and_at_connect(
             other => panic!("{url}: {other:?}"),
         }
     }
+    // A scheme may be written in capitals.
+    assert!(client.policy().check_url("HTTPS://crm.example/").is_ok());
+    assert_eq!(client.policy().check_url("HTTP://crm.example/"), Err(Refusal::Scheme));
     let long = format!("https://crm.example/{}", "x".repeat(2_048));
     assert_eq!(client.policy().check_url(&long), Err(Refusal::TooLong));
     assert_eq!(

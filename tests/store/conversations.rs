@@ -10,6 +10,7 @@ use sidetone_model::conversation::{
     AiBillingMode, AiUse, ConversationDraft, Conversations, ReportedConversation, Reporter, ReviewProfile,
     Turn, TurnRole,
 };
+use sidetone_model::exact_json::ExactJson;
 use sidetone_model::ids::{AiPriceId, ConversationId, OrganisationId, TeamId};
 use sidetone_model::page::Window;
 use sidetone_model::ports::{CdrLog, CdrSink};
@@ -127,10 +128,9 @@ fn a_conversation_comes_back_as_it_was_reported() {
     with_store(async |store| {
         let mut spoken = turn(5);
         spoken.tool_name = Some("search".to_owned());
-        let json =
-            serde_json::json!({"b": [1, 2.5, null, "\u{0}\u{1F600}"], "a": {"z": true, "y": "ß'\"\\"}});
-        spoken.tool_args = json.as_object().cloned();
-        spoken.tool_result = Some(serde_json::Map::new());
+        let json = br#"{"b": [1.10, 12345678901234567890123, null, "\u0000\ud83d\ude00"], "a": {"z": true, "y": "'\"\\"}}"#;
+        spoken.tool_args = Some(ExactJson::object(json).unwrap());
+        spoken.tool_result = Some(ExactJson::object(b"{}").unwrap());
         (spoken.speaker, spoken.text) = ("İnci".to_owned(), "line\nline ' ; -- 😀".to_owned());
         let mut whole = draft(1, [1, 2]);
         whole.turns.push(spoken);

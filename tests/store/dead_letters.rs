@@ -1,5 +1,6 @@
 //! A row that the database refuses permanently, among many that it accepts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sidetone::cdr::journal::Journal;
@@ -114,6 +115,8 @@ fn news(number: u128, caller: &str) -> CallEvent {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        reference: None,
+        variables: BTreeMap::new(),
         held_by: None,
         recording: None,
         parked: None,

@@ -1,5 +1,6 @@
 //! Calls are stored in groups: the test counts the writer's transactions, in simulated time on a real database.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ fn live(call: CallId) -> LiveCall {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        reference: None,
+        variables: BTreeMap::new(),
         held_by: None,
         recording: None,
         parked: None,

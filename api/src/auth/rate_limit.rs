@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -181,9 +182,46 @@ impl RateLimits {
         quota
     }
 
-    /// Counts a call that is placed; returns the seconds to wait when the allowance is used up.
-    pub(crate) async fn place_call(&self, who: Who, now: Timestamp) -> Option<u64> {
-        self.take_shared(Bucket::Placements(who), PLACEMENTS_PER_MINUTE, 1, now).await.retry_after_s
+    /// Reserves a place for a call that is counted only if it is placed. While as many calls are pending as may still
+    /// be counted, it waits for the end of one, so that the limit is never exceeded at this node.
+    ///
+    /// # Errors
+    /// The seconds to wait when the allowance is used up.
+    pub(crate) async fn place_call(
+        &self,
+        who: Who,
+        clock: &(dyn Fn() -> Timestamp + Send + Sync),
+    ) -> Result<CallPlace<'_>, u64> {
+        let bucket = Bucket::Placements(who);
+        loop {
+            let mut settled = pin!(self.settled());
+            settled.as_mut().enable();
+            let quota = self.take_shared(bucket, PLACEMENTS_PER_MINUTE, 0, clock()).await;
+            if quota.remaining == 0 {
+                return Err(seconds_up(quota.ends_at.since(clock())).max(1));
+            }
+            if self.reserve(bucket, quota.remaining) {
+                return Ok(CallPlace { limits: self, bucket, is_settled: false });
+            }
+            settled.await;
+        }
+    }
+
+    /// Reserves a place if fewer than `remaining` are reserved.
+    fn reserve(&self, bucket: Bucket, remaining: u32) -> bool {
+        let mut table = self.table.lock();
+        let Some(window) = table.windows.get_mut(&bucket) else { return false };
+        let is_free = window.pending < remaining;
+        window.pending += u32::from(is_free);
+        is_free
+    }
+
+    /// Counts a request that has a place.
+    fn count_pending(&self, bucket: Bucket) {
+        if let Some(window) = self.table.lock().windows.get_mut(&bucket) {
+            window.used = window.used.saturating_add(1);
+            window.own = window.own.saturating_add(1);
+        }
     }
 
     /// Reserves a place for a request that counts against `bucket` only if it turns out to be wrong. No more
@@ -216,6 +254,36 @@ impl RateLimits {
     /// Completes when a pending request is settled; create it before calling [`RateLimits::place`].
     pub(super) fn settled(&self) -> Notified<'_> {
         self.settled.notified()
+    }
+}
+
+/// The place of a call in the allowance of its key or user, until the call is placed or refused. Without a decision, as
+/// when the client has gone, the call is counted.
+pub(crate) struct CallPlace<'l> {
+    limits: &'l RateLimits,
+    bucket: Bucket,
+    is_settled: bool,
+}
+
+impl CallPlace<'_> {
+    /// Counts the call, over all nodes: it is placed.
+    pub(crate) async fn count(mut self, now: Timestamp) {
+        self.limits.take_shared(self.bucket, PLACEMENTS_PER_MINUTE, 1, now).await;
+        self.is_settled = true;
+    }
+
+    /// Counts nothing: the call is refused.
+    pub(crate) fn give_back(mut self) {
+        self.is_settled = true;
+    }
+}
+
+impl Drop for CallPlace<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.limits.count_pending(self.bucket);
+        }
+        self.limits.settle(self.bucket);
     }
 }
 
@@ -279,6 +347,7 @@ const WINDOW_US: i64 = 60_000_000;
 mod tests {
     use std::net::Ipv4Addr;
 
+    use futures_util::FutureExt;
     use sidetone_model::cluster::{Gathered, LiveThing, Owner, PeerAnswer, PeerRequest};
     use sidetone_model::ids::{ApiKeyId, NodeId};
     use sidetone_model::ports::PortFuture;
@@ -397,6 +466,31 @@ mod tests {
         let asked = cluster.0.lock().1.len();
         limits.take_shared(address(1), 6, 1, later).await;
         assert_eq!(cluster.0.lock().1.len(), asked);
+    }
+
+    /// Refused calls are not counted, and those that are pending are never more than may still be counted.
+    #[tokio::test]
+    async fn only_placed_calls_are_counted() {
+        let limits = RateLimits::default();
+        let who = Who::Key(ApiKeyId(Uuid::from_u128(1)));
+        let clock = || at(0);
+        for _ in 0..100 {
+            limits.place_call(who, &clock).await.ok().unwrap().give_back();
+        }
+        for _ in 0..58 {
+            limits.place_call(who, &clock).await.ok().unwrap().count(at(0)).await;
+        }
+        let first = limits.place_call(who, &clock).await.ok().unwrap();
+        let second = limits.place_call(who, &clock).await.ok().unwrap();
+        let mut third = pin!(limits.place_call(who, &clock));
+        assert!(third.as_mut().now_or_never().is_none(), "two calls are pending");
+        first.give_back();
+        let third = third.now_or_never().unwrap().ok().unwrap();
+        // The client of this one has gone.
+        drop(second);
+        third.count(at(0)).await;
+        assert_eq!(limits.place_call(who, &clock).await.err(), Some(60));
+        assert!(limits.place_call(who, &|| at(60_000)).await.is_ok(), "a new window");
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub(crate) struct Body {
 }
 
 impl Body {
+    /// The bytes as received; empty if they were not.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.received.as_ref().cloned().unwrap_or_default()
+    }
+
     /// Parses the body with a reader that reports all problems itself.
     ///
     /// # Errors

@@ -372,9 +372,12 @@ impl Fields {
             .map(|member| member.name.clone())
             .take(PROBLEMS_MAX)
             .collect();
-        let known = self.known.join(", ");
+        let known = match self.known.join(", ") {
+            none if none.is_empty() => "the request has no fields".to_owned(),
+            known => format!("the fields are {known}"),
+        };
         for name in unknown {
-            self.refuse::<()>(&name, format!("is not a field here, the fields are {known}"));
+            self.refuse::<()>(&name, format!("is not a field here, {known}"));
         }
     }
 

@@ -21,7 +21,7 @@ fn of_calls(schemas: &mut Map<String, Value>) {
     let destination = number("The number as routed.");
     if let Some(call) = schemas.get("LiveCall") {
         let mut data = call.clone();
-        let uuid = taken(&mut data, &["uuid", "organisation_id", "state"]);
+        let uuid = taken(&mut data, &["uuid", "organisation_id", "state", "reference", "variables"]);
         describe(&mut data, "A live call at the time of the event.");
         put(&mut data, "call_uuid", uuid, true);
         schemas.insert("CallEventData".to_owned(), data);

@@ -47,7 +47,7 @@ body! {
         reference: Option<String> = optional(text(1..=128)),
         /// The URL that the progress is reported to: `https` on a public address. `ringing`, `answered` and `completed`
         /// are sent in this order, at least once, signed with the organisation's `callback_secret`.
-        #[schema(max_length = 2048, pattern = "^https://[^\\s#]+$", example = "https://crm.example/calls")]
+        #[schema(max_length = 2048, pattern = "^[Hh][Tt][Tt][Pp][Ss]://[^\\s#]+$", example = "https://crm.example/calls")]
         callback_url: Option<String> = optional(parsed(|url| state.check_outgoing_url(url).map(|()| url.to_owned()))),
         /// How long each side rings; 30 by default.
         #[schema(value_type = Option<i32>, minimum = 5, maximum = 120, default = 30)]
@@ -58,7 +58,7 @@ body! {
         /// The longest duration of the answered call.
         #[schema(value_type = Option<i32>, minimum = 1, maximum = 14400)]
         max_seconds: Option<u32> = optional(integer(1..=14_400)),
-        /// Texts of yours, at most 2 KB as JSON; shown with the request and in its callbacks.
+        /// Texts of yours, at most 2 KB as JSON; shown with the request, the live call and in the callbacks.
         variables: Option<BTreeMap<String, String>> = optional(variables),
         /// The organisation in which `from` is looked up; the caller's own by default.
         organisation_id: Option<OrganisationId> = optional(Fields::uuid),
@@ -127,7 +127,7 @@ pub(crate) struct DryRun {
 /// 422 names every field that is wrong: an unknown `from` or `to`, no route, no rate, no credit, a `callback_url` while
 /// the organisation has no `callback_secret`. 409 when `from` has no
 /// registered phone. 503 (`node_busy`) at the limit of channels, without free media ports, under load, and while the node
-/// drains: nothing rang. A key may place 60 calls a minute; dry runs are not counted.
+/// drains: nothing rang. A key may place 60 calls a minute; refused requests and dry runs are not counted.
 #[utoipa::path(
     post,
     path = "/calls",
@@ -151,7 +151,8 @@ pub(crate) async fn place(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
-    let PlaceParams { dry_run } = params::read(&uri)?;
+    let PlaceParams { dry_run } =
+        params::read_or(&uri, |_| "is not a parameter of this request, only dry_run is")?;
     let body = read(&caller, &state, body).await.map_err(ApiError::of_placement)?;
     let organisation = caller.organisation(body.organisation_id)?;
     let requested = RequestedCall {
@@ -171,12 +172,19 @@ pub(crate) async fn place(
             requests.check(caller.scope(), organisation, requested).await?;
         return Ok(Json(DryRun { would, warnings }).into_response());
     }
-    if let Some(seconds) = state.limits.place_call(caller.principal().who, (state.clock)()).await {
-        return Err(ApiError::rate_limited(seconds));
-    }
-    let CallRequest { id, call_uuid, state, .. } =
-        requests.place(caller.scope(), organisation, requested).await?;
-    Ok((StatusCode::ACCEPTED, Json(CallPlaced { call_uuid, call_request_id: id, state })).into_response())
+    let allowance = state.limits.place_call(caller.principal().who, &*state.clock).await;
+    let allowance = allowance.map_err(ApiError::rate_limited)?;
+    let CallRequest { id, call_uuid, state: begun, .. } =
+        match requests.place(caller.scope(), organisation, requested).await {
+            Ok(placed) => placed,
+            Err(problem) => {
+                allowance.give_back();
+                return Err(problem.into());
+            }
+        };
+    allowance.count((state.clock)()).await;
+    let placed = CallPlaced { call_uuid, call_request_id: id, state: begun };
+    Ok((StatusCode::ACCEPTED, Json(placed)).into_response())
 }
 
 /// Reads the body. If a field is wrong in itself, the other fields are checked by the switch as well.

@@ -39,7 +39,7 @@ query! {
 /// Read the SIP messages of a live call
 ///
 /// What was received and sent so far in all dialogs of the call, as `/cdrs/{uuid}/signalling` has it when the call is
-/// over. 404 when the node that carries the call keeps no messages (`signalling.keep_days`), or another node carries it.
+/// over. 404 when the node that carries the call keeps no messages (`signalling.keep_days`).
 #[utoipa::path(
     get,
     path = "/calls/{uuid}/signalling",

@@ -1,11 +1,13 @@
 //! The body of `PUT /conversations/{id}`; fields that an answer contains and the platform sets are ignored, so
 //! that an answer can be sent back.
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use sidetone_model::call::Direction;
 use sidetone_model::conversation::{
     AiBillingMode, AiUse, ConversationDraft, KnowledgeBase, LIMITS, ReviewProfile, Turn, TurnRole,
 };
+use sidetone_model::exact_json::ExactJson;
 use sidetone_model::ids::{
     AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId,
 };
@@ -144,10 +146,10 @@ body! {
         tool_name: Option<String> = null_or(one_line(1..=LIMITS.name)),
         /// The arguments of the tool; at most 64 KiB of JSON.
         #[schema(value_type = Option<Object>)]
-        tool_args: Option<Map<String, Value>> = optional(json_object),
+        tool_args: Option<ExactJson> = optional(json_object),
         /// The result of the tool; at most 64 KiB of JSON.
         #[schema(value_type = Option<Object>)]
-        tool_result: Option<Map<String, Value>> = optional(json_object),
+        tool_result: Option<ExactJson> = optional(json_object),
     }
 }
 
@@ -158,8 +160,8 @@ pub(crate) struct Report {
     pub(crate) draft: ConversationDraft,
 }
 
-/// Reads a report of the conversation `id`.
-pub(crate) fn report(fields: &mut Fields, id: ConversationId) -> Option<Report> {
+/// Reads a report of the conversation `id`; `sent` is its text.
+pub(crate) fn report(fields: &mut Fields, id: ConversationId, sent: &[u8]) -> Option<Report> {
     let own = fields.or_null("id", Fields::uuid::<ConversationId>).flatten();
     if own.is_some_and(|own| own != id) {
         fields.refuse::<()>("id", "must be the id in the path");
@@ -180,6 +182,7 @@ pub(crate) fn report(fields: &mut Fields, id: ConversationId) -> Option<Report> 
         }),
     };
     let mut turns: Vec<Turn> = body.turns.unwrap_or_default().into_iter().map(Turn::from).collect();
+    take_tools(fields, &mut turns, sent);
     turns.sort_by_key(|turn| turn.seq);
     let draft = ConversationDraft {
         call_uuid: body.call_uuid,
@@ -222,6 +225,40 @@ impl From<TurnBody> for Turn {
             tool_result: body.tool_result,
         }
     }
+}
+
+/// The turns of a report, to read the values of tools as they were sent.
+#[derive(Default, Deserialize)]
+struct SentTurns<'s> {
+    #[serde(borrow, default)]
+    turns: Vec<SentTools<'s>>,
+}
+
+#[derive(Deserialize)]
+struct SentTools<'s> {
+    #[serde(borrow)]
+    tool_args: Option<&'s RawValue>,
+    #[serde(borrow)]
+    tool_result: Option<&'s RawValue>,
+}
+
+/// Replaces the values of tools by those in `sent`, which have every digit. The turns are in the order of `sent`.
+fn take_tools(fields: &mut Fields, turns: &mut [Turn], sent: &[u8]) {
+    // The body was read before, so this does not fail.
+    let sent: SentTurns<'_> = serde_json::from_slice(sent).unwrap_or_default();
+    for (at, (turn, tools)) in turns.iter_mut().zip(sent.turns).enumerate() {
+        (turn.tool_args, turn.tool_result) =
+            (tools.tool_args.map(ExactJson::of), tools.tool_result.map(ExactJson::of));
+        for (name, value) in [("tool_args", &turn.tool_args), ("tool_result", &turn.tool_result)] {
+            if value.as_ref().is_some_and(|value| value.as_str().len() > LIMITS.tool_json_bytes) {
+                fields.refuse::<()>(&format!("turns[{at}].{name}"), too_long());
+            }
+        }
+    }
+}
+
+fn too_long() -> String {
+    format!("must be at most {} bytes of JSON", LIMITS.tool_json_bytes)
 }
 
 /// A field of virtual agents: read for a virtual agent, refused for a human one, ignored if the kind is
@@ -291,16 +328,17 @@ fn names(fields: &mut Fields, name: &'static str) -> Option<Vec<String>> {
     })
 }
 
-/// Reads an object with any content: the arguments or the result of a tool.
-fn json_object(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
-    let Value::Object(object) = fields.value(name)? else {
+/// Reads an object with any content: the arguments or the result of a tool. Numbers lose digits here.
+fn json_object(fields: &mut Fields, name: &'static str) -> Option<ExactJson> {
+    let value = fields.value(name)?;
+    if !value.is_object() {
         return fields.refuse(name, "must be an object");
-    };
-    let len = serde_json::to_string(&object).map_or(usize::MAX, |text| text.len());
-    if len > LIMITS.tool_json_bytes {
-        return fields.refuse(name, format!("must be at most {} bytes of JSON", LIMITS.tool_json_bytes));
     }
-    Some(object)
+    let text = value.to_string();
+    if text.len() > LIMITS.tool_json_bytes {
+        return fields.refuse(name, too_long());
+    }
+    ExactJson::parse(text).ok()
 }
 
 const SHOWN: &[&str] =

@@ -98,7 +98,8 @@ pub(crate) async fn report(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConversationsWrite)?;
     let id: ConversationId = path_id("id", &id)?;
-    let report = body.read(|fields| conversation_body::report(fields, id))?;
+    let sent = body.bytes();
+    let report = body.read(|fields| conversation_body::report(fields, id, &sent))?;
     caller.narrow(report.organisation_id)?;
     let home = caller.principal().organisation_id;
     let reporter = Reporter { scope: caller.scope(), home, named: report.organisation_id };

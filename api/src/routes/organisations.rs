@@ -59,7 +59,7 @@ body! {
         max_call_seconds: Option<Option<u32>> = nullable(integer(rules::CALL_SECONDS)),
         /// The URL that the service requests on every answered call for a note to show on the phone: `https` on a
         /// public address. Empty, the default, for none.
-        #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+        #[schema(max_length = 2048, pattern = "^([Hh][Tt][Tt][Pp][Ss]://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
         call_info_url: Option<String> = optional(parsed(|url| outgoing_url(url, state))),
         /// The signing secret; required with `call_info_url`. Never shown.
         #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only, example = "4f1c0a7e9b2d4c68")]
@@ -119,7 +119,7 @@ body! {
         #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
         max_call_seconds: Option<Option<u32>> = nullable(integer(rules::CALL_SECONDS)),
         /// The new URL, `https` on a public address; empty removes the URL and the secret.
-        #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+        #[schema(max_length = 2048, pattern = "^([Hh][Tt][Tt][Pp][Ss]://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
         call_info_url: Option<String> = optional(parsed(|url| outgoing_url(url, state))),
         /// The new secret; required with the first URL. Empty removes the secret and the URL. Never shown.
         #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only, example = "4f1c0a7e9b2d4c68")]

@@ -2,6 +2,7 @@
 
 use crate::call::Direction;
 use crate::conversation::{AiUse, ReviewProfile, Turn};
+use crate::exact_json::ExactJson;
 use crate::ids::{AgentId, CallId, ContactId};
 use crate::team::AgentKind;
 use crate::time::Timestamp;
@@ -71,9 +72,7 @@ pub const LIMITS: Limits = Limits {
 impl Turn {
     /// The turn's part of [`Limits::transcript_bytes`].
     pub fn len_bytes(&self) -> usize {
-        let json = |map: &Option<serde_json::Map<String, serde_json::Value>>| {
-            map.as_ref().map_or(0, |map| serde_json::to_string(map).map_or(0, |text| text.len()))
-        };
+        let json = |value: &Option<ExactJson>| value.as_ref().map_or(0, |value| value.as_str().len());
         let name = self.tool_name.as_ref().map_or(0, String::len);
         self.speaker.len() + self.text.len() + name + json(&self.tool_args) + json(&self.tool_result)
     }

@@ -1,9 +1,9 @@
 //! The stored form of a conversation.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::call::{Direction, words};
+use crate::exact_json::ExactJson;
 use crate::ids::{AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId};
 use crate::money::{Amount, Currency};
 use crate::team::AgentKind;
@@ -179,7 +179,23 @@ pub struct Turn {
     /// The tool that was used.
     pub tool_name: Option<String>,
     /// The arguments of the tool.
-    pub tool_args: Option<Map<String, Value>>,
+    pub tool_args: Option<ExactJson>,
     /// The result of the tool.
-    pub tool_result: Option<Map<String, Value>>,
+    pub tool_result: Option<ExactJson>,
+}
+
+impl Turn {
+    /// Whether `other` reports the same. The values of tools may be written differently: before every digit was kept,
+    /// `1.10` was stored as `1.1`.
+    pub fn is_same(&self, other: &Turn) -> bool {
+        let same = |one: &Option<ExactJson>, other: &Option<ExactJson>| match (one, other) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one == other,
+        };
+        let without_values = |turn: &Turn| Turn { tool_args: None, tool_result: None, ..turn.clone() };
+        self == other
+            || (same(&self.tool_args, &other.tool_args)
+                && same(&self.tool_result, &other.tool_result)
+                && without_values(self) == without_values(other))
+    }
 }

@@ -85,7 +85,7 @@ fn new_turns(stored: &Conversation, draft: &ConversationDraft) -> Result<Vec<Tur
     let mut new = Vec::new();
     for turn in &draft.turns {
         match stored.turns.binary_search_by_key(&turn.seq, |stored| stored.seq) {
-            Ok(at) if stored.turns.get(at) == Some(turn) => {}
+            Ok(at) if stored.turns.get(at).is_some_and(|stored| stored.is_same(turn)) => {}
             Ok(_) => return Err(Conflict::Turn(turn.seq)),
             Err(_) => new.push(turn.clone()),
         }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::call::Direction;
 use crate::conversation::{AiBillingMode, AiUse, Conversation, Flag, FlagKind, Turn, TurnRole};
+use crate::exact_json::ExactJson;
 use crate::ids::{AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId};
 use crate::money::{Amount, Currency};
 use crate::team::AgentKind;
@@ -230,11 +231,11 @@ pub struct TurnView<'a> {
     /// The arguments of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
-    pub tool_args: Option<&'a Map<String, Value>>,
+    pub tool_args: Option<&'a ExactJson>,
     /// The result of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
-    pub tool_result: Option<&'a Map<String, Value>>,
+    pub tool_result: Option<&'a ExactJson>,
 }
 
 impl<'a> From<&'a Turn> for TurnView<'a> {

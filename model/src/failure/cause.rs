@@ -30,6 +30,41 @@ pub fn of_cause(cause: HangupCause) -> Option<String> {
     why(cause).map(|(why, advice)| format!("The call was not answered: {why}. {advice}"))
 }
 
+/// Why a call that a program requested did not get beyond its calling party, `from`, which rings first.
+pub fn of_calling_party(cause: HangupCause) -> String {
+    let (what, advice) = match cause {
+        HangupCause::CallRejected => ("declined it", "Nothing has to be repaired."),
+        HangupCause::IncompatibleDestination => (
+            "has no codec, media address or encryption (SRTP) in common with the switch",
+            "Compare the codecs and the SRTP setting of its extension with those of the phone.",
+        ),
+        HangupCause::LoseRace => ("was answered elsewhere", "Nothing has to be repaired."),
+        HangupCause::NoAnswer => ("did not answer in time", "Nothing has to be repaired."),
+        HangupCause::NormalClearing => {
+            ("was still ringing when the call was ended", "Nothing has to be repaired.")
+        }
+        HangupCause::OriginatorCancel => {
+            ("was still ringing when the request was cancelled", "Nothing has to be repaired.")
+        }
+        HangupCause::SwitchCongestion => (
+            "could not be called, because there was no free port, leg or channel",
+            "Check the limits and the port range of the engine.",
+        ),
+        HangupCause::UserBusy => ("was busy", "Nothing has to be repaired: place the call again later."),
+        HangupCause::DestinationOutOfOrder
+        | HangupCause::NetworkOutOfOrder
+        | HangupCause::NoUserResponse
+        | HangupCause::RecoveryOnTimerExpire
+        | HangupCause::UserNotRegistered => {
+            ("cannot be reached at present", "Check whether it is registered and answers.")
+        }
+        _ => ("did not take it", "Look at the SIP messages of the call."),
+    };
+    format!(
+        "The call was not placed: the phone of `from`, which rings first, {what}. `to` was not called. {advice}"
+    )
+}
+
 /// The meaning of a cause of this switch, and what to do; `None` for one that an unanswered call does not
 /// have.
 fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {

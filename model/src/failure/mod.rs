@@ -8,6 +8,6 @@ mod q850;
 mod status;
 mod words;
 
-pub use cause::{of_cause, of_record};
+pub use cause::{of_calling_party, of_cause, of_record};
 pub use outcome::{Failure, FailureKind, Reason};
 pub use status::{Request, known, phrase};

@@ -1,5 +1,6 @@
 //! The media quality of a call that has ended, by its record.
 
+use crate::call::HangupCause;
 use crate::cdr::Cdr;
 use crate::failure;
 use crate::media_quality::call::{CallQuality, NO_MEDIA, QualityState};
@@ -42,6 +43,13 @@ impl CallQuality {
             self.sentence = sentence;
         }
         self
+    }
+
+    /// The same quality with the sentence of a call that a program requested and whose calling party, which rings
+    /// first, did not answer. It is stored with the record, because the record itself does not show which party rang.
+    #[must_use]
+    pub fn without_caller(self, cause: HangupCause) -> Self {
+        CallQuality { sentence: failure::of_calling_party(cause), ..self }
     }
 }
 

@@ -342,6 +342,9 @@ pub enum ControlRefused {
     /// The member to whisper to does not exist.
     #[error("must be another member of the room")]
     NoListener,
+    /// The target is no telephone number.
+    #[error("is no telephone number: write it in E.164, with its +, such as +442071230000")]
+    NoNumber,
     /// No trunk serves the number, or no rate covers it.
     #[error("{0}")]
     NoRoute(String),
@@ -365,7 +368,8 @@ pub enum ControlRefused {
 impl ControlRefused {
     /// Returns the problem of the dialled target; `None` for a refusal with another cause.
     pub fn wrong_target(&self) -> Option<FieldProblem> {
-        let is_of_target = matches!(self, ControlRefused::NoExtension(_) | ControlRefused::NoRoute(_));
+        use ControlRefused::{NoExtension, NoNumber, NoRoute};
+        let is_of_target = matches!(self, NoExtension(_) | NoNumber | NoRoute(_));
         is_of_target.then(|| FieldProblem { field: "target".to_owned(), message: self.to_string() })
     }
 }
@@ -377,7 +381,7 @@ impl From<ControlRefused> for Problem {
             Channels(_) | Full | Locked | NoCredit | NoRoute(_) | Playing(_) | Seated(_)
             | Unregistered(_) => Problem::Conflict(refused.to_string()),
             Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
-            NoExtension(_) => invalid("target", &refused),
+            NoExtension(_) | NoNumber => invalid("target", &refused),
             NoHearer => invalid("member", &refused),
             NoListener => invalid("to", &refused),
             NoMember | NoRoom | NotLive => Problem::NotFound(refused.to_string()),

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use serde_json::Value;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::softphone::view::{View, is_harmful};
@@ -28,8 +28,11 @@ impl Console {
     }
 
     /// Writes an event in the form of this console.
-    pub(super) fn tell(&mut self, event: &Value, text: &str) {
-        let text = if self.is_json { escaped(&event.to_string()) + "\n" } else { text.to_owned() };
+    pub(super) fn tell(&mut self, event: &impl Serialize, text: &str) {
+        let text = match serde_json::to_string(event) {
+            Ok(event) if self.is_json => escaped(&event) + "\n",
+            _ => text.to_owned(),
+        };
         let clear = if self.prompt.is_some() { "\r\x1b[K" } else { "" };
         let break_after = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         // A closed pipe (`| head`) is not an error.

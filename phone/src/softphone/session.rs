@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
+use sidetone_model::exact_json::ExactJson;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -12,6 +14,18 @@ use crate::softphone::console::Console;
 use crate::softphone::step::{Condition, Expectation, Script, Step};
 use crate::softphone::view::{Fold, clean, plain};
 use crate::{CallPlan, Level, News, Phone, PhoneError, Recorder, ShownNote};
+
+/// A note for programs, with every digit as received.
+#[derive(Serialize)]
+struct NoteEvent {
+    event: &'static str,
+    number: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    note: ExactJson,
+}
 
 /// A phone, its registration, its call and its notes.
 pub struct Session {
@@ -273,8 +287,13 @@ impl Session {
 
     fn noted(&mut self, note: ShownNote) {
         let number = self.notes.len() + 1;
-        let event = json!({"event": "note", "number": number, "channel": note.channel.as_str(), "from": note.from,
-            "note": note.json});
+        let event = NoteEvent {
+            event: "note",
+            number,
+            channel: Some(note.channel.as_str()),
+            from: Some(note.from.clone()),
+            note: note.exact.clone(),
+        };
         let bell = if note.level == Level::Alert && self.console.view.colour { "\x07" } else { "" };
         let card = bell.to_owned() + &self.console.view.note(&note, number, &Fold::Closed, false);
         let is_up = note.level == Level::Alert;
@@ -428,7 +447,9 @@ impl Session {
     fn show(&mut self, at: usize) {
         let Some(entry) = self.notes.get(at) else { return };
         let text = self.console.view.note(&entry.note, at + 1, &entry.fold, entry.is_acknowledged);
-        self.console.tell(&json!({"event": "shown", "number": at + 1, "note": entry.note.json}), &text);
+        let note = entry.note.exact.clone();
+        let event = NoteEvent { event: "shown", number: at + 1, channel: None, from: None, note };
+        self.console.tell(&event, &text);
     }
 
     fn list(&mut self) {
@@ -525,7 +546,7 @@ impl Session {
             Expectation::Note(path, expected) => {
                 let at = self.waited.checked_sub(1).unwrap_or(self.notes.len().saturating_sub(1));
                 let entry = self.notes.get(at).ok_or("no note has come yet")?;
-                match field(&entry.note.json, path).map(plain) {
+                match field(&entry.note.exact, path).as_ref().map(plain) {
                     Some(value) if value == *expected => Ok(()),
                     Some(value) => differs(&format!("\"{}\"", clean(&value))),
                     None => Err(format!("the note has no \"{path}\"")),
@@ -536,13 +557,18 @@ impl Session {
 }
 
 /// A field by its path: names, and array positions from 1, separated by dots.
-fn field<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    if let Some(found) = value.get(path) {
-        return Some(found);
-    }
-    path.split('.').try_fold(value, |value, part| match value {
-        Value::Array(items) => items.get(part.parse::<usize>().ok()?.checked_sub(1)?),
-        other => other.get(part),
+fn field(value: &ExactJson, path: &str) -> Option<ExactJson> {
+    let member = |value: &ExactJson, wanted: &str| {
+        value.members()?.into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
+    };
+    member(value, path).or_else(|| {
+        path.split('.').try_fold(value.clone(), |value, part| match value.items() {
+            Some(mut items) => {
+                let at = part.parse::<usize>().ok()?.checked_sub(1)?;
+                (at < items.len()).then(|| items.swap_remove(at))
+            }
+            None => member(&value, part),
+        })
     })
 }
 
@@ -568,11 +594,16 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_their_path() {
-        let note = json!({"title": "t", "owes": {"EUR": 900}, "items": [{"no": 17}], "a.b": 1});
-        let cases =
-            [("title", Some("t")), ("owes.EUR", Some("900")), ("items.1.no", Some("17")), ("a.b", Some("1"))];
+        let note = br#"{"title": "t", "owes": {"EUR": 900.00}, "items": [{"no": 17}], "a.b": 1}"#;
+        let note = ExactJson::object(note).unwrap();
+        let cases = [
+            ("title", Some("t")),
+            ("owes.EUR", Some("900.00")),
+            ("items.1.no", Some("17")),
+            ("a.b", Some("1")),
+        ];
         for (path, expected) in cases {
-            assert_eq!(field(&note, path).map(plain).as_deref(), expected, "{path}");
+            assert_eq!(field(&note, path).as_ref().map(plain).as_deref(), expected, "{path}");
         }
         for path in ["none", "items.0.no", "items.2.no", "title.x"] {
             assert_eq!(field(&note, path), None, "{path}");

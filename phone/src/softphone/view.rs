@@ -1,6 +1,6 @@
 //! The layout of notes on a terminal. Text in, text out; text from the network passes [`clean`].
 
-use serde_json::Value;
+use sidetone_model::exact_json::ExactJson;
 
 use crate::terminal::{painted, wrapped};
 use crate::{Channel, Level, ShownNote};
@@ -91,7 +91,7 @@ impl View {
     fn row(
         &self,
         name: &str,
-        value: &Value,
+        value: &ExactJson,
         (depth, width): (usize, usize),
         is_open: bool,
         lines: &mut Vec<String>,
@@ -100,12 +100,13 @@ impl View {
         let name = clean(name);
         let padding = " ".repeat(width.saturating_sub(name.chars().count()));
         let head = format!("{indent}{}{padding}  ", self.dim(&name));
-        let inner: Vec<(String, &Value)> = match value {
-            Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
-            Value::Array(items) => {
-                items.iter().enumerate().map(|(at, item)| ((at + 1).to_string(), item)).collect()
-            }
-            _ => {
+        let items = value.items().map(|items| {
+            items.into_iter().enumerate().map(|(at, item)| ((at + 1).to_string(), item)).collect::<Vec<_>>()
+        });
+        let is_array = items.is_some();
+        let inner = match items.or_else(|| value.members()) {
+            Some(inner) => inner,
+            None => {
                 let room = self.width.saturating_sub(2 + indent.len() + width + 2);
                 let mut text = wrapped(&clean(&plain(value)), room).into_iter();
                 lines.push(format!("{head}{}", text.next().unwrap_or_default()));
@@ -114,10 +115,7 @@ impl View {
                 return;
             }
         };
-        let size = match value {
-            Value::Array(_) => format!("[{}]", inner.len()),
-            _ => format!("{{{}}}", inner.len()),
-        };
+        let size = if is_array { format!("[{}]", inner.len()) } else { format!("{{{}}}", inner.len()) };
         if inner.is_empty() || !is_open || depth >= DEPTH_MAX {
             lines.push(format!("{head}▸ {size}"));
             return;
@@ -125,7 +123,7 @@ impl View {
         lines.push(format!("{head}▾ {size}"));
         let width = inner.iter().map(|(name, _)| clean(name).chars().count()).max().unwrap_or_default();
         for (name, value) in inner {
-            self.row(&name, value, (depth + 1, width.min(NAME_WIDTH_MAX)), true, lines);
+            self.row(&name, &value, (depth + 1, width.min(NAME_WIDTH_MAX)), true, lines);
         }
     }
 
@@ -169,7 +167,7 @@ fn foot(note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> 
     } else if note.ack {
         parts.push(format!("a {number} acknowledges"));
     }
-    let folds = note.rows.iter().any(|(_, value)| matches!(value, Value::Object(_) | Value::Array(_)));
+    let folds = note.rows.iter().any(|(_, value)| value.as_str().starts_with(['{', '[']));
     if folds && *fold == Fold::Closed {
         parts.push(format!("o {number} unfolds"));
     }
@@ -177,13 +175,12 @@ fn foot(note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> 
 }
 
 /// A value as text for people.
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => "no".to_owned(),
-        Value::Null => "–".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+pub(super) fn plain(value: &ExactJson) -> String {
+    match value.as_str() {
+        "true" => "yes".to_owned(),
+        "false" => "no".to_owned(),
+        "null" => "–".to_owned(),
+        other => serde_json::from_str(other).unwrap_or_else(|_| other.to_owned()),
     }
 }
 
@@ -195,7 +192,7 @@ const DEPTH_MAX: usize = 16;
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use serde_json::json;
+    use serde_json::{Value, json};
     use sidetone_media::time::Micros;
 
     use super::*;
@@ -216,12 +213,13 @@ mod tests {
             rows: fields
                 .iter()
                 .filter(|(name, _)| !known.contains(&name.as_str()))
-                .map(|(name, value)| (name.clone(), value.clone()))
+                .map(|(name, value)| (name.clone(), ExactJson::parse(value.to_string()).unwrap()))
                 .collect(),
             channel: Channel::Info,
             from: "sip:events@acme.test".into(),
             call_id: Some("c".into()),
             at: Micros(0),
+            exact: ExactJson::parse(json.to_string()).unwrap(),
             json,
         }
     }

@@ -328,7 +328,7 @@ impl Net {
 
     /// Returns a live call.
     pub(super) fn find_call(&mut self, call: CallId) -> Option<LiveCall> {
-        self.ask(FindCall(call))
+        self.ask(FindCall(call)).map(|call| *call)
     }
 
     /// Returns the live rooms.

@@ -1,12 +1,14 @@
 //! Calls that programs request: the calling party rings first, then the target.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use expect_test::expect;
-use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call::{Direction, EndedBy, HangupCause};
 use sidetone_model::call_request::{
     CallOrder, CancelRefused, PlaceRefused, Placeable, RequestedCall, RouteKind,
 };
+use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::Reply;
@@ -259,6 +261,7 @@ pub(super) fn request(to: &str) -> RequestedCall {
         to: to.into(),
         ring_seconds: 30,
         reference: Some("ticket-4711".into()),
+        variables: BTreeMap::from([("customer".into(), "4711".into())]),
         ..RequestedCall::default()
     }
 }
@@ -292,6 +295,8 @@ fn a_requested_call_rings_the_phone_and_then_the_carrier() {
     let requested = RequestedCall { auto_answer: true, ..request(WORLD) };
     let call = net.place(requested);
     assert_eq!(net.called.len(), 1);
+    let live = net.find_call(call).unwrap();
+    assert_eq!((live.reference.as_deref(), live.variables.len()), (Some("ticket-4711"), 1));
     let invite = &net.called[0];
     assert!(invite.header("Call-Info").unwrap().ends_with(";answer-after=0"));
     assert!(invite.header("Alert-Info").unwrap().contains("info=alert-autoanswer"));
@@ -345,13 +350,51 @@ fn a_phone_that_does_not_answer_or_is_busy_fails_the_request() {
     assert!(net.records.is_empty());
     net.wait(Duration::from_secs(2));
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::NoAnswer));
+    assert_of_caller(&net.records[0], "did not answer in time");
     assert_eq!(net.requests, ["failed no_answer"]);
-    net.refusal = Some(Reply::new(StatusCode::BUSY_HERE));
-    net.place(request(WORLD));
-    assert_eq!(net.requests.last().unwrap(), "failed busy");
-    assert_eq!((net.records.len(), net.switch.live_calls()), (2, 0));
+    for (status, reason, said) in
+        [(StatusCode::BUSY_HERE, "busy", "was busy"), (StatusCode::DECLINE, "declined", "declined it")]
+    {
+        net.refusal = Some(Reply::new(status));
+        net.place(request(WORLD));
+        assert_eq!(net.requests.last().unwrap(), &format!("failed {reason}"));
+        assert_of_caller(net.records.last().unwrap(), said);
+    }
+    assert_eq!((net.records.len(), net.switch.live_calls()), (3, 0));
     assert!(net.carriers[&address(CARRIER)].of(&Method::Invite).is_empty());
     assert!(net.switch.control.calls.has_no_outbound());
+}
+
+/// Asserts that a record blames only the phone of `from`, for which the sentence says this.
+fn assert_of_caller(record: &Cdr, said: &str) {
+    assert_eq!((record.bridge_cause, record.sip_status), (None, None), "nobody was called");
+    assert_eq!((record.ended_by, record.called), (Some(EndedBy::Caller), None));
+    let sentence = &record.media.as_ref().unwrap().sentence;
+    let expected = format!("The call was not placed: the phone of `from`, which rings first, {said}.");
+    assert!(sentence.starts_with(&expected), "{sentence}");
+}
+
+/// The target counts as called, and so as missed, only once the calling party has answered.
+#[test]
+fn an_extension_is_called_when_the_calling_party_has_answered() {
+    let mut snapshot = with_rooms();
+    snapshot.extensions.push(extension(12, 1, "acme.test", "1002"));
+    let callee = extension(12, 1, "acme.test", "1002").id;
+    let mut net = Net::new(snapshot);
+    net.register();
+    let cancelled = net.place(request("1002"));
+    assert_eq!(net.ask(CancelCall(cancelled)), Ok(()));
+    net.run();
+    net.place(request("1002"));
+    net.pick_up();
+    net.run();
+    assert_eq!(net.requests.last().unwrap(), "failed unregistered");
+    let called: Vec<_> =
+        net.records.iter().map(|record| record.called.map(|called| called.extension_id)).collect();
+    assert_eq!(called, [None, Some(callee)]);
+    let sentence = |at: usize| net.records[at].media.as_ref().map(|media| media.sentence.as_str());
+    assert!(sentence(0).unwrap().contains("was still ringing when the request was cancelled"));
+    assert_eq!(sentence(1), None, "the record itself says why");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub use request::{ContactUpdate, Contacts, RegisterError, Registration, reply, r
 pub use saved::SavedBinding;
 
 #[cfg(test)]
+mod flow_tests;
+#[cfg(test)]
 mod ice_tests;
 #[cfg(test)]
 mod probe_tests;

@@ -314,23 +314,6 @@ fn a_device_that_moves_leaves_no_ghost() {
     );
 }
 
-/// RFC 5626 §7: not more than one contact of a device is a target. When its flow fails, the other one is.
-#[test]
-fn one_flow_of_a_device_is_used_at_a_time() {
-    let of = |source: &str, reg_id: u32| {
-        format!(
-            "reg {source} {source} 1 Contact: <sip:1001@{source}>;+sip.instance=\"<urn:uuid:1>\";reg-id={reg_id}"
-        )
-    };
-    let again = of("192.0.2.9:5060", 1).replace(" 1 Contact", " 2 Contact");
-    let (one, two) = (of("192.0.2.9:5060", 1), of("192.0.2.9:5062", 2));
-    let script = format!(
-        "0 {one}\n1 {two}\n2 reg 192.0.2.7:5060 o 1 Contact: <sip:1001@192.0.2.7>\n2 look\n3 {again}\n3 look\n\
-         4 fail 192.0.2.9:5060\n4 look"
-    );
-    check(&script, expect![[""]]);
-}
-
 /// Beyond the limit, the oldest of the same device is removed first, then of the same User-Agent, then of any.
 #[test]
 fn one_phone_more_takes_the_place_of_the_nearest() {

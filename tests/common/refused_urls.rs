@@ -82,7 +82,7 @@ pub const REFUSED_URLS: &[(&str, &str)] = &[
     ("https://crm.example/#part", "must not end in a #fragment: it is never sent"),
     // Not https.
     ("http://crm.example/", "must begin with https://"),
-    ("HTTPS://crm.example/", "must begin with https://"),
+    ("HTTPS://127.0.0.1/", "must be on a public address, and 127.0.0.1 is none"),
     ("ftp://crm.example/", "must begin with https://"),
     ("file:///etc/passwd", "must begin with https://"),
     ("//crm.example/", "must begin with https://"),

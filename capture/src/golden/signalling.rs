@@ -36,7 +36,7 @@ pub(super) const SENTENCES: [Golden; 15] = [
         name: "refused_busy",
         shows: "The called phone rings and is busy: 486, with the reason of the network behind it.",
         misread: REFUSED,
-        verdict: "",
+        verdict: "unanswered",
         figures: &[
             text("/calls/0/failure/refused_by", "192.0.2.20:5060"),
             number("/calls/0/failure/reasons/0/cause", 17.0),

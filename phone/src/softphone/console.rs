@@ -88,7 +88,7 @@ const LINE_BYTES_MAX: u64 = 4_096;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -61,7 +61,7 @@ impl Parts {
         let mut rest =
             Rest { router, accumulator, calls: Vec::new(), places: Vec::new(), streams: Vec::new() };
         rest.find_streams();
-        // Streams of no call are evidence as well: addresses in SDP that nobody sends to are a usual fault.
+        // Streams of no call are evidence as well: a usual fault is SDP with addresses to which no party sends.
         rest.router.has_media |= !rest.streams.is_empty();
         rest.find_calls();
         Parts { head, ready: VecDeque::new(), rest: Some(Box::new(rest)) }

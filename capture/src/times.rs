@@ -34,7 +34,7 @@ impl Times {
 /// Kernels and network cards with several queues swap packets within some milliseconds, which is no step.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// A packet before this time is behind a step back.
+    /// A packet with an earlier time follows a step back.
     floor_us: i64,
     begun_us: i64,
     packets: u64,
@@ -44,9 +44,9 @@ pub(super) struct Watch {
 /// The steps back so far.
 #[derive(Debug)]
 struct Steps {
-    /// The number of the first packet behind a step.
+    /// The number of the first packet after a step.
     first: u64,
-    /// The number of the latest packet behind a step.
+    /// The number of the latest packet after a step.
     latest: u64,
     /// Whether packets before the floor and after it alternate.
     are_several: bool,
@@ -93,9 +93,9 @@ impl Watch {
 
     /// The number of the first packet that is not in the order of time.
     ///
-    /// One step back by less than half of what was captured before it is one of the clock: the packets are in the order in
-    /// which they were captured, and sorting them would mix them. Captures that were appended to each other step back by
-    /// about as much as the first one lasts, and interfaces that were written late step back again and again.
+    /// A single step back by less than half of the time captured before it is a step of the clock: the packets are in
+    /// the order in which they arrived, and sorting them would mix them. Appended captures step back by about the length
+    /// of the first one, and interfaces that were written late step back repeatedly.
     pub(super) fn out_of_order_from(&self) -> Option<u64> {
         let is_clock = |steps: &Steps| !steps.are_several && steps.back_us < steps.length_us / 2;
         self.steps.as_ref().filter(|steps| !is_clock(steps)).map(|steps| steps.first)
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_step_of_the_clock_is_no_other_order() {
-        let seconds = |range: std::ops::Range<i64>| range.step_by(1).collect::<Vec<_>>();
+        let seconds = |range: std::ops::Range<i64>| range.collect::<Vec<_>>();
         let cases = [
             ("in order", seconds(0..60), None),
             ("the clock is set back by five seconds", [seconds(0..30), seconds(25..60)].concat(), None),

@@ -55,8 +55,8 @@ impl ExactJson {
         Some(items.into_iter().map(ExactJson::of).collect())
     }
 
-    /// Whether both have the same value, however their numbers are written and their members are ordered. Numbers with more
-    /// digits than a float are compared as floats.
+    /// Whether both have the same value; the form of numbers and the order of members do not count. Numbers with more
+    /// digits than a float has are compared as floats.
     pub fn is_same(&self, other: &Self) -> bool {
         let value = |json: &Self| serde_json::from_str::<Value>(&json.0).ok();
         self == other || value(self) == value(other)

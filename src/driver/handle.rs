@@ -209,7 +209,7 @@ impl Handle {
 }
 
 impl Gauges {
-    /// The last query of a switch that ends; the handle takes its answer, because nobody can ask any more.
+    /// The last query of a switch that ends. The handle keeps its answer: no task can query the switch after that.
     pub(super) fn last_query(&self) -> WaitingQuery {
         let (reply, answer) = oneshot::channel();
         *self.last_bindings.lock() = Some(answer);

@@ -258,7 +258,8 @@ fn a_running_engine_sees_what_another_process_applies() {
     });
 }
 
-/// The generated secrets are in the output alone: what got one is named when nobody can read it.
+/// Only the output contains the generated secrets. If it cannot be written, the error names each extension and user
+/// that has a new secret.
 #[test]
 fn an_output_that_cannot_be_written_says_whose_secrets_are_lost() {
     let user = "[[organisations]]\nname = \"Other\"\nsip_domain = \"other.test\"\ncurrency = \"EUR\"\n\

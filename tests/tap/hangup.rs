@@ -73,7 +73,7 @@ fn a_hangup_reads_the_configuration_again_and_ends_nothing() {
         let said = said_until("nothing has changed", &mut stderr);
         assert!(said.contains("tap.verdict.loss: unknown threshold"), "{said}");
 
-        // Nobody reads its output any more, as after the end of an SSH session.
+        // Its output has no reader from now on, as after the end of an SSH session.
         drop(stderr);
         signal(&process, "HUP");
         signal(&process, "TERM");

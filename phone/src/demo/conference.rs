@@ -134,7 +134,8 @@ fn members(room: &Value) -> impl Iterator<Item = &Value> {
     room.get("members").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The longest total time. Usually it takes a few seconds; a machine that is busy with other work takes several times that.
+/// The longest total time. It usually takes a few seconds, and several times that on a machine that is busy with other
+/// work.
 const SHOWN_MAX: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -339,7 +339,7 @@ impl SessionDescription {
 
     /// The address for RTP of `media` to its creator; `None` for a refused section, a hold or a host name.
     ///
-    /// It may be one to which nothing may be sent, such as a multicast group: whoever sends checks that.
+    /// It may be an address to which nothing may be sent, such as a multicast group. The sender must check that.
     pub fn rtp_address(&self, media: &Media) -> Option<SocketAddr> {
         socket_address(self.address_of(media)?, media.port)
     }

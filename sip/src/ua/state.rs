@@ -46,8 +46,8 @@ pub struct UaConfig {
     /// The option tags in Supported of INVITEs and of 2xx to INVITE, beside those of session timers and reliable
     /// responses; empty for none.
     pub dialog_extensions: String,
-    /// The methods in Allow of INVITEs and of their responses from 101 to 299 (RFC 3261 §13.2.1, RFC 3311 §5.1); empty
-    /// for no Allow.
+    /// The methods in Allow of INVITEs and of their responses from 101 to 299 (RFC 3261 §13.2.1, RFC 3311 §5.1). If it
+    /// is empty, no Allow is sent.
     pub dialog_methods: String,
     /// Settings of session timers; `None` means that no leg has one.
     pub session_timer: Option<SessionTimerConfig>,

@@ -48,15 +48,17 @@ fn tell_of_times(head: &Head) {
     let Head { file, packets, times, .. } = head;
     if times.untimed > 0 {
         crate::cli::tell!(
-            "sidetone: {file}: {} of {packets} packets have no time (simple packet blocks, or a time outside the years 0 to \
-             9999), so its calls and streams are not judged: capture with tcpdump or Wireshark, which store the time",
+            "sidetone: {file}: {} of {packets} packets have no time (simple packet blocks, or a time outside the years \
+             0 to 9999), so its calls and streams are not judged: capture with tcpdump or Wireshark, which store the \
+             time",
             times.untimed
         );
     }
     if let Some(number) = times.out_of_order_from {
         crate::cli::tell!(
-            "sidetone: {file}: it is not in the order of time from packet {number} on, so its calls and streams are not \
-             judged: sort it with reordercap, or give it as an uncompressed file, which is read in the order of time"
+            "sidetone: {file}: it is not in the order of time from packet {number} on, so its calls and streams are \
+             not judged: sort it with reordercap, or give it as an uncompressed file, which is read in the order of \
+             time"
         );
     }
 }

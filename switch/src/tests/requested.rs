@@ -367,7 +367,7 @@ fn a_phone_that_does_not_answer_or_is_busy_fails_the_request() {
 
 /// Asserts that a record blames only the phone of `from`, for which the sentence says this.
 fn assert_of_caller(record: &Cdr, said: &str) {
-    assert_eq!((record.bridge_cause, record.sip_status), (None, None), "nobody was called");
+    assert_eq!((record.bridge_cause, record.sip_status), (None, None), "no extension was called");
     assert_eq!((record.ended_by, record.called), (Some(EndedBy::Caller), None));
     let sentence = &record.media.as_ref().unwrap().sentence;
     let expected = format!("The call was not placed: the phone of `from`, which rings first, {said}.");

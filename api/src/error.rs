@@ -183,7 +183,8 @@ impl ApiError {
     /// The node drains; the same request may be sent again after `retry_after_s` seconds.
     fn draining(retry_after_s: u64) -> Self {
         let message = format!(
-            "the node drains and takes no new calls: send it to another node, or again in {retry_after_s} s"
+            "the node is draining and accepts no new calls: send the request to another node, or again in \
+             {retry_after_s} s"
         );
         Self { message, ..Self::busy(retry_after_s) }
     }

@@ -18,8 +18,8 @@ use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule, Video}
 pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
     Description {
         remote: negotiated.remote,
-        // In a capture the packets of two parties with host names cannot be assigned to their call, so that none is
-        // missing.
+        // In a capture the packets of two parties with host names cannot be assigned to their call, so their absence is
+        // no evidence.
         unresolved: negotiated.unresolved && negotiated.local.is_some(),
         remote_rtcp: negotiated.remote_rtcp,
         rtcp_mux: negotiated.rtcp_mux,

@@ -376,7 +376,7 @@ pub(super) fn report(
     let LegReport { report: mut leg, far: mut far_leg, last } = leg;
     // A final response that seems to be missing may be elsewhere in the capture.
     let failure = call.failure().filter(|_| withheld != Some(Withheld::OutOfOrder));
-    // The switch of a live call has an RTP session by then, whose verdict is the same.
+    // A live call that rings has an RTP session at the switch, and the same verdict.
     let rang = |failure: &Failure| failure.rang && failure.kind != FailureKind::NoFinalResponse;
     if leg.verdict.is_none() && call.offers_audio() && failure.as_deref().is_some_and(rang) {
         leg.judge_unanswered();

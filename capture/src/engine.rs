@@ -49,7 +49,7 @@ pub struct Engine {
     /// When [`Engine::poll_finished`] last looked for finished calls, and when for idle ones.
     swept: Option<Micros>,
     swept_idle: Option<Micros>,
-    /// Whether the frames of a capture that is not in the order of time come again in that order.
+    /// Whether a capture whose frames are not in the order of time is read again in that order.
     can_start_over: bool,
 }
 
@@ -123,12 +123,13 @@ impl Engine {
         self.router.times = times;
     }
 
-    /// From now on, frames that are not in the order of time are of no use, because they come again in that order.
+    /// From now on, a frame that is not in the order of time stops the reading: the capture is then read again in that
+    /// order.
     pub(super) fn start_over_in_order(&mut self) {
         self.can_start_over = true;
     }
 
-    /// Whether further frames are of no use.
+    /// Whether to stop reading, because the capture is read again.
     pub(super) fn must_stop(&self) -> bool {
         self.can_start_over && self.router.times.out_of_order_from.is_some()
     }

@@ -77,4 +77,6 @@ pub use table::{Table, table};
 pub use times::Times;
 
 #[cfg(test)]
+mod kept_file;
+#[cfg(test)]
 mod tests;

@@ -11,26 +11,10 @@ use sidetone_media::pcap::Damage;
 
 use super::*;
 use crate::engine::EngineOptions;
+use crate::kept_file::Kept;
 use crate::outcome::PartsOutcome;
 use crate::source::read_file;
 use crate::{Source, compose, golden, read_parts, read_with};
-
-/// A file that is removed when dropped.
-struct Kept(PathBuf);
-
-impl Kept {
-    fn new(bytes: &[u8]) -> Self {
-        let path = std::env::temp_dir().join(format!("sidetone-ahead-{}", uuid::Uuid::new_v4()));
-        std::fs::write(&path, bytes).unwrap();
-        Kept(path)
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// The complete result of an analysis, and why reading stopped.
 fn told(outcome: PartsOutcome) -> (serde_json::Value, Option<String>) {

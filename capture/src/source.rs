@@ -84,7 +84,7 @@ pub(super) fn read_file(
     progress: &mut dyn FnMut(u64, u64),
 ) -> PartsOutcome {
     let mut most = (0, 0);
-    // The second reading begins at the first packet, but for the reader time goes on.
+    // The second reading starts at the first packet again; the reported progress must not go back.
     let progress = &mut |bytes: u64, packets: u64| {
         most = (most.0.max(bytes), most.1.max(packets));
         progress(most.0, most.1);

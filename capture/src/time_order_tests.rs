@@ -1,31 +1,19 @@
 //! A file in any order is read in the order of time.
 
-use std::path::PathBuf;
-
 use proptest::prelude::*;
 use sidetone_media::pcap::{Damage, LinkType, Records, Writer};
 
 use super::*;
+use crate::kept_file::Kept;
 use crate::read_ahead::ReadAhead;
 use crate::source::read_file;
 use crate::{Analysis, EngineOptions, PartsOutcome, Source, Times, compose, read_parts, read_with};
 
-/// A file that is removed when dropped.
-struct Kept(PathBuf);
-
-impl Kept {
-    fn new(bytes: &[u8]) -> (Self, File) {
-        let path = std::env::temp_dir().join(format!("sidetone-order-{}", uuid::Uuid::new_v4()));
-        std::fs::write(&path, bytes).unwrap();
-        let file = File::open(&path).unwrap();
-        (Kept(path), file)
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A file of these bytes, and the same opened.
+fn opened(bytes: &[u8]) -> (Kept, File) {
+    let kept = Kept::new(bytes);
+    let file = kept.open();
+    (kept, file)
 }
 
 /// Time and bytes of a frame.
@@ -89,7 +77,7 @@ fn sections(frames: &[Frame], per_section: usize) -> Vec<u8> {
 
 /// The frames of a file, in the order of time.
 fn in_order(bytes: &[u8]) -> (Vec<Frame>, End) {
-    let (_kept, file) = Kept::new(bytes);
+    let (_kept, file) = opened(bytes);
     let order = TimeOrder::of(&file).unwrap();
     let (mut seen, mut last) = (Vec::new(), 0);
     let end = order.each(&file, |record, taken| {
@@ -103,7 +91,7 @@ fn in_order(bytes: &[u8]) -> (Vec<Frame>, End) {
 /// The result for a file, which several numbers of threads give alike.
 fn analysis(bytes: &[u8]) -> Analysis {
     let told = [(0, 1 << 12), (1, 977), (3, 4_099)].map(|(readers, block_len)| {
-        let (_kept, file) = Kept::new(bytes);
+        let (_kept, file) = opened(bytes);
         let PartsOutcome { parts, broken } = read_file(
             EngineOptions::default(),
             ReadAhead { readers, block_len },
@@ -228,14 +216,14 @@ fn damage_is_told_behind_the_packets_before_it() {
 #[test]
 fn a_file_with_too_many_packets_is_not_sorted() {
     let frames = call("clean duration=1s");
-    let (_kept, file) = Kept::new(&classic(&frames));
+    let (_kept, file) = opened(&classic(&frames));
     assert!(TimeOrder::within(&file, frames.len()).is_some());
     assert!(TimeOrder::within(&file, frames.len() - 1).is_none());
 }
 
 #[test]
 fn a_file_that_shrinks_is_told() {
-    let (kept, file) = Kept::new(&classic(&call("clean duration=5s")));
+    let (kept, file) = opened(&classic(&call("clean duration=5s")));
     let order = TimeOrder::of(&file).unwrap();
     File::options().write(true).open(&kept.0).unwrap().set_len(6_000).unwrap();
     let mut packets = 0;
@@ -255,7 +243,7 @@ fn packets_without_a_time_are_counted_and_not_judged() {
         file.resize(file.len().next_multiple_of(4), 0);
         file.extend(words(&[len as u32]));
     }
-    let (_kept, opened) = Kept::new(&file);
+    let (_kept, opened) = opened(&file);
     let threads = EngineOptions { threads: 2, ..EngineOptions::default() };
     let told = [
         read_parts(EngineOptions::default(), "x", Source::Stream(&mut &file[..]), &mut |_, _| {}),

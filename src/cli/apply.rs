@@ -66,7 +66,7 @@ struct Applied<'a> {
 /// The result of applying.
 struct Done {
     text: String,
-    /// What got a generated secret, which only the text has.
+    /// The extensions, keys and users with a generated secret, which only `text` contains.
     generated: Vec<String>,
 }
 
@@ -77,8 +77,8 @@ impl Done {
             _ if dry_run => format!("{output}; nothing was changed (dry run)"),
             [] => format!("{output}; the changes are stored, and no secret was generated"),
             lost => format!(
-                "{output}; the changes are stored, but these have a generated secret that nobody has seen; set new ones, \
-                 or delete them and apply again: {}",
+                "{output}; the changes are stored, but the generated secrets of these are lost; set new ones, or delete \
+                 them and apply again: {}",
                 lost.join(", ")
             ),
         }

@@ -81,7 +81,7 @@ pub(crate) fn report_problems(problems: &[String]) {
     }
 }
 
-/// Writes the output of a command.
+/// Writes the output of a command to the standard output.
 pub(crate) fn print_out(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text)?;

@@ -23,7 +23,7 @@ pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Optio
         || extra_ca.is_some()
         || edge.is_some();
     let settings = match servers.as_deref() {
-        // A node on its own.
+        // A standalone node.
         Some("") => None,
         Some(servers) => match ClusterSettings::new(servers) {
             Ok(settings) => Some(settings),

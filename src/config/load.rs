@@ -264,5 +264,5 @@ const KEYS: [(&str, &str, Kind); 48] = [
 const DEFAULT_FILE: &str = "sidetone.toml";
 const ENV_CONFIG: &str = "SIDETONE_CONFIG";
 const ENV_PREFIX: &str = "SIDETONE_";
-/// How the key of a problem begins that is in a variable.
+/// The prefix of the key of a problem whose value is from a variable.
 const VARIABLE: &str = "environment variable ";

@@ -5,8 +5,8 @@ use tracing_subscriber::EnvFilter;
 /// Reads levels such as `info` or `info,sidetone_sip=debug`.
 ///
 /// # Errors
-/// What is wrong with them, as text. A word that is no level would be the name of a module, whose lines alone would be
-/// written: a mistyped level would silence the log.
+/// A message that names the wrong directive. [`EnvFilter`] takes a word that is not a level for the name of a module and
+/// logs only that module, so a mistyped level would silence the log.
 pub fn log_filter(levels: &str) -> Result<EnvFilter, String> {
     let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
     let is_known =

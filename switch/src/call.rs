@@ -250,7 +250,7 @@ impl Call {
         &self.parties.facts
     }
 
-    /// Notes the extension that is called; it is not called before the calling party of a requested call has answered.
+    /// Records the extension that is called. A requested call does this only once its calling party has answered.
     pub(super) fn calls(&mut self, called: Option<Called>) {
         self.parties.facts.called = called;
     }

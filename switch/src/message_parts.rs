@@ -55,8 +55,8 @@ fn fault_of(
     })
 }
 
-/// Whether the sender of a message that arrived over IPv4, or over IPv6, names itself by an address of the other family:
-/// a translator (NAT64) stands between, through which its audio arrives too.
+/// Whether the sender of a message that arrived over IPv4, or over IPv6, has an address of the other family in Contact or
+/// Via. Then a translator (NAT64) is in between, and the sender's audio passes through it too.
 fn is_translated(headers: &Headers, over_ipv4: bool) -> bool {
     let contact = headers.contacts().ok().and_then(|contacts| contacts.first()?.uri.host()?.ip());
     let hop = headers.via_top().ok().and_then(|hop| hop.host.ip());

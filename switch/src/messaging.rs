@@ -141,7 +141,7 @@ pub(super) fn keyed(
     }
 }
 
-/// Returns the party that hears the keys of a party: after a transfer it is in another call.
+/// Returns the party that receives the keys of a party; after a transfer it is in another call.
 fn hears_keys_of(calls: &CallTable, place: Place) -> Option<Place> {
     let is_up = |call: CallId| calls.get(call).is_some_and(|live| live.call.parties().is_up());
     transfers::far_of(calls, place).filter(|other| is_up(place.0) && is_up(other.0))

@@ -31,7 +31,7 @@ pub(super) struct Negotiation {
 struct Renegotiation {
     from: Party,
     to: Party,
-    /// Whether its sender has cancelled it. It still waits for the response of `to`, whose session is not known before.
+    /// Whether its sender has cancelled it. `to` has not responded yet, and its session is unknown until then.
     is_withdrawn: bool,
 }
 
@@ -136,7 +136,7 @@ impl Negotiation {
         let answer = match result {
             Ok(Some(answer)) => answer,
             // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
-            // It has ended the former session all the same, so that is offered again.
+            // The 200 has ended the former session in any case, so that session is offered again.
             Ok(None) => {
                 self.roll_back(parties, from, to, 488);
                 return self.refresh(parties, to);

@@ -197,20 +197,22 @@ impl RateLimits {
             let mut settled = pin!(self.settled());
             settled.as_mut().enable();
             let quota = self.take_shared(bucket, PLACEMENTS_PER_MINUTE, 0, clock()).await;
+            let now = clock();
             if quota.remaining == 0 {
-                return Err(seconds_up(quota.ends_at.since(clock())).max(1));
+                return Err(seconds_up(quota.ends_at.since(now)).max(1));
             }
-            if self.reserve(bucket, quota.remaining) {
+            if self.reserve(bucket, quota.remaining, now) {
                 return Ok(CallPlace { limits: self, bucket, is_settled: false });
             }
             settled.await;
         }
     }
 
-    /// Reserves a place if fewer than `remaining` are reserved.
-    fn reserve(&self, bucket: Bucket, remaining: u32) -> bool {
+    /// Reserves a place if fewer than `remaining` are reserved. It is refused only while others are pending, whose end
+    /// wakes the caller.
+    fn reserve(&self, bucket: Bucket, remaining: u32, now: Timestamp) -> bool {
         let mut table = self.table.lock();
-        let Some(window) = table.windows.get_mut(&bucket) else { return false };
+        let window = table.window(bucket, now);
         let is_free = window.pending < remaining;
         window.pending += u32::from(is_free);
         is_free

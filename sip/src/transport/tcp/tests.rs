@@ -1,10 +1,12 @@
 //! Tests of connections: splitting into messages, refusals, and closed connections.
 
+use std::cell::OnceCell;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 
 use super::*;
@@ -344,6 +346,14 @@ async fn a_connection_is_opened_used_again_and_opened_anew() {
     assert_eq!(message(&mut near).await.0, flow);
     drop(far);
     assert!(matches!(next(&mut near).await, Arrival::Closed(closed) if closed == flow));
+    // Bound without a listener: a connection is refused, and no other process gets the port meanwhile.
+    let held = OnceCell::new();
+    let bind = || {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(at).is_ok_and(|()| held.set(socket).is_ok())
+    };
+    until("the release of the port", bind).await;
     // The port is closed now: that is reported too.
     sender.try_send(&flow, options("").into()).unwrap();
     assert!(matches!(next(&mut near).await, Arrival::Unopened(unopened) if unopened == flow));

@@ -30,7 +30,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
             .iter()
             .filter_map(|agreed| {
                 let payload = payload(&agreed.codec, agreed.receive)?;
-                Some(Payload { default_ptime_ms: agreed.frame_ms, ..payload })
+                Some(Payload { default_ptime_ms: agreed.frame_ms.map(u32::from), ..payload })
             })
             .collect(),
         ptime_ms: negotiated.ptime_ms,
@@ -195,7 +195,7 @@ pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
         kind,
         clock,
         bytes_per_ms: bytes_per_ms(codec),
-        default_ptime_ms: codec.frame_ms(),
+        default_ptime_ms: codec.frame_ms().map(u32::from),
         name: canonical_name(&codec.name),
     })
 }

@@ -109,7 +109,8 @@ impl Playout {
                 }
             }
         }
-        self.figures.delay_us = self.delay_us(now);
+        // A packet in order whose timestamp jumped back exceeds the limit until the next tick drops what is too old.
+        self.figures.delay_us = self.delay_us(now).min(DELAY_MAX_US);
         pulled
     }
 

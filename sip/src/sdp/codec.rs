@@ -134,7 +134,7 @@ impl Codec {
 
     /// The duration of a packet without `a=ptime` in milliseconds, if the parameters make it differ from the codec's
     /// default: `mode=20` of iLBC (RFC 3952 §5).
-    pub fn frame_ms(&self) -> Option<u32> {
+    pub fn frame_ms(&self) -> Option<u8> {
         (self.is("iLBC") && self.parameter("mode") == Some("20")).then_some(20)
     }
 

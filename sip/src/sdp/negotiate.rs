@@ -98,7 +98,7 @@ pub struct Payload {
     /// The number that we announced; the party sends with it.
     pub receive: u8,
     /// [`Codec::frame_ms`], if both sides have the same: iLBC is otherwise used with its default (RFC 3952 §5).
-    pub frame_ms: Option<u32>,
+    pub frame_ms: Option<u8>,
 }
 
 impl Negotiated {

@@ -45,6 +45,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
             voip: negotiated.xr.voip,
         },
         udptl: negotiated.is_fax(),
+        protected: negotiated.protected,
         video: false,
     }
 }

@@ -1,5 +1,7 @@
 //! Signalling that a switch would refuse, or that is incomplete; the analysed call is the same.
 
+use sidetone_media::verdict::Verdict;
+
 use super::{Frame, analyze, frames, is_sip, with_messages_among, write};
 use crate::Analysis;
 
@@ -293,4 +295,39 @@ fn what_is_settled_in_a_call_that_began_before_is_announced() {
     assert_eq!(heard("INVITE"), [(5, Some("PCMU".to_owned()))]);
     assert_eq!(heard("UPDATE"), [(5, Some("PCMU".to_owned()))]);
     assert_eq!(heard("OPTIONS"), [], "what a host could do");
+}
+
+/// A body with other formats of the audio, over another profile.
+fn with_formats(body: &str, formats: &str) -> String {
+    let (head, lines) = body.split_once("m=audio ").unwrap();
+    let port = lines.split(' ').next().unwrap();
+    format!("{head}m=audio {port} {formats}\r\n")
+}
+
+/// RFC 3711 §3.1: the tag follows the payload, and nobody between the parties can decrypt either.
+#[test]
+fn the_tag_of_srtp_is_no_audio() {
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";
+    let all = frames("clean duration=10s");
+    for (profile, tag, expected) in [
+        (format!("RTP/SAVP 18\r\n{key}"), 10, "ok"),
+        ("UDP/TLS/RTP/SAVPF 18\r\na=setup:active".to_owned(), 16, "ok"),
+        ("RTP/AVP 18".to_owned(), 10, "ptime_mismatch"),
+        ("RTP/AVP 18".to_owned(), 0, "ok"),
+    ] {
+        let mut frames = redescribed(&all, &|_, body| with_formats(body, &profile));
+        for frame in frames.iter_mut().filter(|frame| !is_sip(frame)) {
+            frame.3[1] = frame.3[1] & 0x80 | 18;
+            frame.3.resize(12 + 20 + tag, 0xd5);
+        }
+        let analysis = analyze(&write(&frames));
+        let callee = analysis.calls[0].callee().and_then(|callee| callee.verdict).map(Verdict::as_str);
+        assert_eq!((analysis.calls[0].media_verdict, callee), (Some(expected), Some(expected)), "{profile}");
+        let streams: Vec<_> = analysis.streams.iter().map(|stream| stream.verdict).collect();
+        assert_eq!(streams, [Some(expected); 2], "{profile}");
+        // Without SIP the packets may be SRTP.
+        frames.retain(|frame| !is_sip(frame));
+        let streams: Vec<_> = analyze(&write(&frames)).streams.iter().map(|stream| stream.verdict).collect();
+        assert_eq!(streams, [Some("ok"); 2], "{profile}");
+    }
 }

@@ -654,7 +654,9 @@ impl Session {
     #[cold]
     fn configure_stream(&mut self) {
         let Settled { payloads, stream, .. } = self.packets.settled();
-        if let Some(config) = payloads.stream_config(&self.state.config.thresholds) {
+        let is_tagged = self.state.config.observed
+            && self.state.description.as_ref().is_some_and(|description| description.protected);
+        if let Some(config) = payloads.stream_config(&self.state.config.thresholds, is_tagged) {
             stream.reconfigure(&config);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::sdp::description::is_rtp;
+use crate::sdp::description::{is_dtls, is_rtp, is_secure};
 use crate::sdp::{
     Codec, Direction, DtlsTerms, IceTerms, Media, SessionDescription, Setup, SrtpTerms, T38, XrWish,
 };
@@ -66,6 +66,8 @@ pub struct Negotiated {
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime`, milliseconds.
     pub own_maxptime_ms: Option<u32>,
+    /// Whether the packets are SRTP, with keys in SDP or of a handshake.
+    pub protected: bool,
     /// The keys of SRTP; `None` for plain RTP.
     pub srtp: Option<Box<SrtpTerms>>,
     /// The parameters of ICE. With DTLS, the handshake gives the keys of SRTP.
@@ -140,6 +142,7 @@ impl Negotiated {
             maxptime_ms: their_media.maxptime_ms,
             own_ptime_ms: our_media.ptime_ms,
             own_maxptime_ms: our_media.maxptime_ms,
+            protected: answered.is_protected(),
             srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
             ice: ice_terms(our_media, their_media, role, rtcp_mux).map(Box::new),
             xr: their_media.xr,
@@ -178,6 +181,7 @@ impl Negotiated {
             maxptime_ms: None,
             own_ptime_ms: None,
             own_maxptime_ms: None,
+            protected: false,
             srtp: None,
             ice: None,
             xr: XrWish::default(),
@@ -216,6 +220,11 @@ impl Media {
     /// Whether it is audio over RTP with any profile.
     pub fn is_rtp_audio(&self) -> bool {
         self.kind == super::MediaKind::Audio && is_rtp(&self.protocol)
+    }
+
+    /// Whether its packets are SRTP: by its profile, or by a key in a section of plain RTP, which an answer accepts.
+    pub fn is_protected(&self) -> bool {
+        is_secure(&self.protocol) || is_dtls(&self.protocol) || !self.crypto.is_empty()
     }
 }
 

@@ -403,3 +403,20 @@ fn an_ipv4_mapped_address_is_an_ipv4_address() {
     let mapped = parse(media);
     assert_eq!(mapped.rtp_address(&mapped.media[0]), Some("192.0.2.1:4000".parse().unwrap()));
 }
+
+#[test]
+fn what_is_protected() {
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";
+    let cases = [
+        ("plain", "m=audio 4000 RTP/AVP 0".to_owned(), false),
+        ("keys in SDP", format!("m=audio 4000 RTP/SAVP 0\n{key}"), true),
+        ("a key in plain RTP", format!("m=audio 4000 RTP/AVP 0\n{key}"), true),
+        ("keys in SDP, with feedback", format!("m=audio 4000 rtp/savpf 0\n{key}"), true),
+        ("keys of a handshake", "m=audio 4000 UDP/TLS/RTP/SAVPF 0".to_owned(), true),
+    ];
+    for (name, media, expected) in cases {
+        let description = parse(&media);
+        let negotiated = Negotiated::new(&description, &description, Role::Answerer).unwrap();
+        assert_eq!(negotiated.protected, expected, "{name}");
+    }
+}

@@ -331,3 +331,26 @@ fn the_tag_of_srtp_is_no_audio() {
         assert_eq!(streams, [Some("ok"); 2], "{profile}");
     }
 }
+
+/// RFC 3264 §6.1: a party sends with the numbers of the other description; some send with their own.
+#[test]
+fn a_party_may_send_with_its_own_numbers() {
+    for (sent, returned) in [(107, 96), (96, 107), (107, 107), (96, 96)] {
+        let change = |of_caller: bool, body: &str| {
+            let number = if of_caller { 96 } else { 107 };
+            with_formats(body, &format!("RTP/AVP {number}\r\na=rtpmap:{number} PCMA/8000"))
+        };
+        let mut frames = redescribed(&frames("clean duration=10s"), &change);
+        for frame in frames.iter_mut().filter(|frame| !is_sip(frame)) {
+            let number = if frame.1.port() == 4_000 { sent } else { returned };
+            frame.3[1] = frame.3[1] & 0x80 | number;
+        }
+        let call = &analyze(&write(&frames)).calls[0];
+        let callee = call.callee().and_then(|callee| callee.verdict).map(Verdict::as_str);
+        assert_eq!(
+            (call.media_verdict, callee),
+            (Some("ok"), Some("ok")),
+            "{sent} sent, {returned} returned"
+        );
+    }
+}

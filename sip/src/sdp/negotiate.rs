@@ -90,7 +90,7 @@ pub struct Video {
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format is
-/// listed a second time, at the end, with the answerer's number for both.
+/// listed a second time, at the end, with the party's number for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The codec, with the party's `a=fmtp` and the number of `send`.
@@ -242,14 +242,12 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
             payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive, frame_ms });
         }
     }
-    if matches!(role, Role::Offerer) {
-        own_numbers(&mut payloads);
-    }
+    own_numbers(&mut payloads);
     payloads
 }
 
-/// Adds the numbers of an answerer that sends with its own numbers instead of ours, which §6.1 demands. A number that
-/// the offer gave to another codec of the answer keeps that meaning.
+/// Adds the numbers of a party that sends with its own numbers instead of ours, which §5.1 and §6.1 demand. A number that
+/// we gave to another codec of the answer keeps that meaning.
 fn own_numbers(payloads: &mut Vec<Payload>) {
     let is_taken = |number: u8| payloads.iter().any(|payload| payload.receive == number);
     let renumbered = payloads.iter().filter(|payload| !is_taken(payload.send)).cloned();

@@ -264,13 +264,15 @@ fn what_is_settled_has_both_numbers() {
     assert_eq!(us.telephone_event().unwrap().send, 100);
     assert_eq!(us.remote_rtcp.unwrap().port(), 5001);
     let them = Negotiated::new(&offered, &answered, Role::Answerer).unwrap();
-    assert_eq!(numbers(&them), [(96, 111), (101, 100)]);
+    // So is an offerer that does.
+    assert_eq!(numbers(&them), [(96, 111), (101, 100), (96, 96), (101, 101)]);
     assert_eq!(them.remote_rtcp.unwrap().port(), 4009);
     assert_eq!((them.own_ptime_ms, them.local), (Some(40), us.remote));
 
-    // `them` receives 111, which is 111 on `us` too, and so on, so there is no mapping. Two legs that both renumbered
-    // have one.
-    assert_eq!(payload_map(&them, &us), None);
+    // `them` receives 111, which is 111 on `us` too, and so on; only numbers of the party's own are mapped. Two legs that
+    // both renumbered map all.
+    let map = payload_map(&them, &us).unwrap();
+    assert_eq!((map[111], map[100], map[96], map[101]), (111, 100, 111, 100));
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
     assert_eq!((map[111], map[100]), (111, 100));

@@ -354,3 +354,27 @@ fn a_party_may_send_with_its_own_numbers() {
         );
     }
 }
+
+/// RFC 5109 §7: error correction has an SSRC of its own.
+#[test]
+fn error_correction_is_no_audio() {
+    let change = |_: bool, body: &str| {
+        with_formats(body, "RTP/AVP 0 98\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:98 ulpfec/8000")
+    };
+    let mut frames = redescribed(&frames("clean duration=20s"), &change);
+    let sent = frames.iter().filter(|frame| !is_sip(frame) && frame.1.port() == 4_000);
+    let mut repair: Vec<Frame> = sent.step_by(5).cloned().collect();
+    for (n, frame) in (1_u16..).zip(&mut repair) {
+        frame.0 = frame.0 + 5;
+        frame.3[1] = 98;
+        frame.3[2..4].copy_from_slice(&n.to_be_bytes());
+        frame.3[8..12].copy_from_slice(&[0, 0, 0x44, 0x44]);
+    }
+    frames.append(&mut repair);
+    frames.sort_by_key(|frame| frame.0);
+    let analysis = analyze(&write(&frames));
+    let call = &analysis.calls[0];
+    let interval = call.mean_interval_ms.map(|interval| interval.0);
+    assert_eq!((call.media_verdict, interval), (Some("ok"), Some(2_000)));
+    assert_eq!(analysis.streams.len(), 3);
+}

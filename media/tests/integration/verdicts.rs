@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use crate::support;
 use crate::support::leg::{Case, Leg, check, check_with, default_leg};
 use crate::support::{addr, ip};
-use sidetone_media::session::{SessionConfig, StrictSource, Verdict};
+use sidetone_media::rtp::Packet;
+use sidetone_media::session::{PayloadKind, SessionConfig, StrictSource, Verdict};
 
 #[test]
 fn without_sdp_there_is_no_verdict() {
@@ -353,6 +354,30 @@ fn the_tag_of_srtp_is_no_audio() {
         leg.talk(500);
         assert_eq!(leg.close().verdict, Some(expected), "{name}");
     }
+}
+
+/// Error correction with an SSRC of its own is beside the audio.
+#[test]
+fn a_stream_that_is_no_audio_interrupts_none() {
+    let mut leg = default_leg();
+    leg.describe(|sdp| sdp.payloads.push(support::payload(98, "ulpfec", PayloadKind::Other, 8_000)));
+    leg.answer();
+    leg.reply(500);
+    let mut repair = Packet { ssrc: 0x4444, payload_type: 98, ..leg.packet };
+    for n in 0..1_000 {
+        leg.send_one();
+        if n % 5 == 0 {
+            let audio = std::mem::replace(&mut leg.packet, repair);
+            leg.send_one();
+            repair = std::mem::replace(&mut leg.packet, audio);
+        }
+        leg.wait(20);
+    }
+    let report = leg.close();
+    let figures = &report.figures;
+    assert_eq!(figures.mean_interval_ms.unwrap().to_string(), "20.00");
+    assert_eq!((figures.received, figures.ssrc_changes, figures.stray_ssrc), (1_000, 0, 200));
+    assert_eq!(report.verdict, Some(Verdict::Ok));
 }
 
 #[test]

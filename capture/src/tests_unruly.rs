@@ -378,3 +378,46 @@ fn error_correction_is_no_audio() {
     assert_eq!((call.media_verdict, interval), (Some("ok"), Some(2_000)));
     assert_eq!(analysis.streams.len(), 3);
 }
+
+/// A stream that no SDP announces may begin with packets of another type: comfort noise, digits, or its old format.
+#[test]
+fn a_clock_is_inferred_whatever_a_stream_begins_with() {
+    let mut stream = frames("clean duration=10s");
+    stream.retain(|frame| !is_sip(frame) && frame.1.port() == 4_000);
+    let of_type = |range: std::ops::Range<usize>, number: u8| {
+        let mut stream = stream.clone();
+        let begin = stream[range.start].3[4..8].to_vec();
+        for (n, frame) in stream.iter_mut().enumerate() {
+            frame.3[1] = if range.contains(&n) { number } else { 111 };
+            if range.contains(&n) && number == 101 {
+                // All packets of a digit have the timestamp of its begin (RFC 4733 §2.2.1).
+                frame.3[4..8].copy_from_slice(&begin);
+            }
+        }
+        stream
+    };
+    for (name, frames) in [
+        ("comfort noise", of_type(0..1, 13)),
+        ("another dynamic type", of_type(0..1, 100)),
+        ("digits", of_type(0..8, 101)),
+        ("digits for a second", of_type(0..50, 101)),
+        ("PCMU", of_type(0..50, 0)),
+        ("digits within", of_type(200..208, 101)),
+    ] {
+        let analysis = analyze(&write(&frames));
+        let seen: Vec<_> = analysis
+            .streams
+            .iter()
+            .map(|stream| (stream.clock_rate, stream.clock_rate_inferred, stream.verdict))
+            .collect();
+        assert_eq!(seen, [(Some(8_000), true, Some("ok"))], "{name}");
+        assert!(analysis.streams[0].mos.is_some(), "{name}");
+    }
+    // Digits in a stream of a known type change nothing.
+    let mut known = of_type(200..208, 101);
+    known.iter_mut().filter(|frame| frame.3[1] == 111).for_each(|frame| frame.3[1] = 0);
+    let analysis = analyze(&write(&known));
+    let stream = &analysis.streams[0];
+    assert_eq!((stream.packets, stream.clock_rate, stream.clock_rate_inferred), (500, Some(8_000), false));
+    assert_eq!((stream.verdict, stream.mos.is_some()), (Some("ok"), true));
+}

@@ -45,6 +45,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
             voip: negotiated.xr.voip,
         },
         udptl: negotiated.is_fax(),
+        protected: negotiated.protected,
         video: false,
     }
 }
@@ -187,6 +188,8 @@ pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
         PayloadKind::Event
     } else if codec.is("CN") {
         PayloadKind::ComfortNoise
+    } else if REPAIR.iter().any(|name| codec.is(name)) {
+        PayloadKind::Other
     } else {
         PayloadKind::Audio
     };
@@ -237,6 +240,9 @@ fn bytes_per_ms(codec: &Codec) -> Option<u32> {
     }
 }
 
+/// Formats that repair the audio, mostly in streams of their own (RFC 4588, 5109, 6015, 8627). `red` (RFC 2198) is none
+/// of them: its packets carry the audio itself.
+const REPAIR: [&str; 6] = ["1d-interleaved-parityfec", "flexfec", "flexfec-03", "parityfec", "rtx", "ulpfec"];
 /// RFC 3551 §4.2.
 const PTIME_DEFAULT_MS: u32 = 20;
 /// The longest packet that a mix makes.

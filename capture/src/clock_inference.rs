@@ -3,7 +3,8 @@
 //!
 //! The timestamps of most senders advance with their clock, also during silence. Queues delay packets and
 //! packets arrive in bursts, so the rate is the median over many pairs of packets that lie half of all
-//! packets apart, and the usual timestamp step must be the packet duration of some codec.
+//! packets apart, and the usual timestamp step must be the packet duration of some codec. Some senders stop their clock
+//! while they are muted: the packets before and after such a pause form no pair.
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::time::{ClockRate, Micros};
@@ -33,8 +34,9 @@ pub(super) fn infer(packets: &[(Micros, Packet)], within_pct: f64) -> Option<Inf
     if packets.len() < PACKETS_MIN || last.since(*first) < SPAN_MIN_US {
         return None;
     }
-    let rate = rate(packets)?;
     let steps: Vec<i32> = packets.array_windows().filter_map(step).collect();
+    let usual = usual(steps.clone());
+    let rate = rate(packets, usual)?;
     let still = steps.iter().filter(|step| **step == 0).count();
     let apart = |hz: u32| (rate / f64::from(hz)).ln().abs() * 100.0;
     let nearest = |clocks: &mut dyn Iterator<Item = u32>| {
@@ -45,7 +47,7 @@ pub(super) fn infer(packets: &[(Micros, Packet)], within_pct: f64) -> Option<Inf
         let clock = nearest(&mut std::iter::once(VIDEO_HZ)).and_then(ClockRate::new)?;
         return Some(Inferred { clock, is_audio: false });
     }
-    let usual = usual(steps)?;
+    let usual = usual?;
     let hz = nearest(&mut AUDIO_HZ.into_iter().filter(|hz| is_a_duration(usual, *hz)));
     if let Some(clock) = hz.and_then(ClockRate::new) {
         return Some(Inferred { clock, is_audio: true });
@@ -55,18 +57,30 @@ pub(super) fn infer(packets: &[(Micros, Packet)], within_pct: f64) -> Option<Inf
 }
 
 /// Clock units per second.
-fn rate(packets: &[(Micros, Packet)]) -> Option<f64> {
-    let (_, later) = packets.split_at_checked(packets.len() / 2)?;
-    let pairs = packets.iter().zip(later);
-    let mut rates: Vec<f64> = pairs
-        .filter_map(|((before, one), (at, other))| {
-            let us = at.since(*before);
-            let ticks = other.timestamp.wrapping_sub(one.timestamp).cast_signed();
-            (us >= APART_MIN_US).then(|| f64::from(ticks) * 1e6 / us as f64)
-        })
-        .collect();
+fn rate(packets: &[(Micros, Packet)], usual: Option<u32>) -> Option<f64> {
+    let stretches = packets.chunk_by(|before, packet| !is_frozen(before, packet, usual));
+    let mut rates: Vec<f64> = stretches.flat_map(rates).collect();
+    if rates.len() < PAIRS_MIN {
+        rates = self::rates(packets).collect();
+    }
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
+}
+
+/// The clock units per second between packets that lie half of these packets apart.
+fn rates(packets: &[(Micros, Packet)]) -> impl Iterator<Item = f64> {
+    let later = packets.iter().skip(packets.len() / 2);
+    packets.iter().zip(later).filter_map(|((before, one), (at, other))| {
+        let us = at.since(*before);
+        let ticks = other.timestamp.wrapping_sub(one.timestamp).cast_signed();
+        (us >= APART_MIN_US).then(|| f64::from(ticks) * 1e6 / us as f64)
+    })
+}
+
+/// Whether the sender's clock seems to have stopped between two packets: a pause, and only the usual step.
+fn is_frozen(before: &(Micros, Packet), packet: &(Micros, Packet), usual: Option<u32>) -> bool {
+    let ticks = step(&[*before, *packet]).and_then(|ticks| u32::try_from(ticks).ok());
+    packet.0.since(before.0) >= FROZEN_US && ticks.is_some() && ticks == usual
 }
 
 /// How far the timestamp advances between two packets with consecutive sequence numbers.
@@ -99,6 +113,10 @@ const PACKETS_MIN: usize = 20;
 const SPAN_MIN_US: i64 = 1_000_000;
 /// Pairs of packets that are nearer in time give no rate.
 const APART_MIN_US: i64 = 200_000;
+/// Fewer pairs within the stretches of a sender that stops its clock give no rate.
+const PAIRS_MIN: usize = 8;
+/// A pause: longer than every packet in use.
+const FROZEN_US: i64 = 200_000;
 /// In audio more than four packets of five have a timestamp of their own.
 const STILL_ONE_IN: usize = 5;
 
@@ -135,6 +153,25 @@ mod tests {
         let packets = talk(960, 20_000, 512, crowded);
         assert_eq!(told(&packets, LEAST_PCT), Some((48_000, true)));
         assert_eq!(told(&packets, 2.0), None, "more packets are waited for");
+    }
+
+    #[test]
+    fn a_clock_that_stops_is_told() {
+        // (packets, the packet before which the sender pauses, the pause, clock)
+        for (count, place, pause_us, hz) in [
+            (63, 30, 1_000_000, 48_000),
+            (63, 31, 1_300_000, 16_000),
+            (100, 50, 2_000_000, 48_000),
+            (60, 20, 400_000, 8_000),
+        ] {
+            let pause = |n: i64| if n < place { 0 } else { pause_us };
+            let packets = talk(hz / 50, 20_000, count, pause);
+            assert_eq!(told(&packets, LEAST_PCT), Some((hz, true)), "{count} packets, {hz} Hz");
+        }
+        // A network that holds the packets for a second and then delivers them at once stops no clock.
+        let held = |n: i64| if (51..=100).contains(&n) { (100 - n) * 20_000 } else { 0 };
+        let packets = talk(960, 20_000, 256, held);
+        assert_eq!(told(&packets, 2.0), Some((48_000, true)));
     }
 
     #[test]

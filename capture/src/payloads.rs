@@ -14,22 +14,34 @@ pub(super) type Meanings = Arc<[Payload]>;
 /// The meanings of recent announcements: parties of one kind announce the same, and share one copy.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    announced: VecDeque<(MediaKind, Vec<Codec>, Meanings)>,
+    announced: VecDeque<Announcement>,
     /// The payload types that offers and answers settled.
     settled: VecDeque<Meanings>,
+}
+
+/// What is compared of an announcement, and its meanings.
+#[derive(Debug)]
+struct Announcement {
+    kind: MediaKind,
+    is_protected: bool,
+    codecs: Vec<Codec>,
+    meanings: Meanings,
 }
 
 impl Announced {
     /// Returns the payload types as `media` announces them.
     pub(super) fn meanings(&mut self, media: &Media) -> Meanings {
-        let mut announced = self.announced.iter();
-        let known = announced.find(|(kind, codecs, _)| *kind == media.kind && *codecs == media.codecs);
-        if let Some((_, _, meanings)) = known {
-            return Arc::clone(meanings);
+        let is_protected = media.is_protected();
+        let known = self.announced.iter().find(|known| {
+            known.kind == media.kind && known.is_protected == is_protected && known.codecs == media.codecs
+        });
+        if let Some(known) = known {
+            return Arc::clone(&known.meanings);
         }
         let meanings = meanings(Some(media));
-        let announced = (media.kind.clone(), media.codecs.clone(), Arc::clone(&meanings));
-        remember(&mut self.announced, announced);
+        let (kind, codecs) = (media.kind.clone(), media.codecs.clone());
+        let announcement = Announcement { kind, is_protected, codecs, meanings: Arc::clone(&meanings) };
+        remember(&mut self.announced, announcement);
         meanings
     }
 
@@ -58,14 +70,26 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
 /// The static types, the dynamic types, and the types that `announced` defines.
 ///
 /// A dynamic type that no SDP announced is [`PayloadKind::Other`]: its packets are counted, but not timed unless the
-/// clock can be inferred ([`super::clock_inference`]).
+/// clock can be inferred ([`super::clock_inference`]). Payloads may contain the authentication tag of SRTP, also where no
+/// SDP says whether they do.
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
+    let mut payloads = untagged_meanings(announced);
+    if announced.is_none_or(Media::is_protected) {
+        for payload in &mut payloads {
+            payload.bytes_per_ms = payload.tagged_bytes_per_ms();
+        }
+    }
+    payloads.into()
+}
+
+/// The meanings of payload types whose payloads contain no authentication tag.
+fn untagged_meanings(announced: Option<&Media>) -> Vec<Payload> {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
         let clock = ClockRate::new(hz)?;
         Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.to_owned() })
     });
     let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
-    let Some(media) = announced else { return payloads.into() };
+    let Some(media) = announced else { return payloads };
     for codec in &media.codecs {
         let Some(mut payload) = media_plan::payload(codec, codec.payload_type) else { continue };
         if media.kind != MediaKind::Audio {
@@ -80,7 +104,7 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
             Err(place) => payloads.insert(place, payload),
         }
     }
-    payloads.into()
+    payloads
 }
 
 /// Whether `number` is a dynamic type that no SDP announced.

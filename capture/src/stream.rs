@@ -29,6 +29,8 @@ pub(super) struct Stream {
     receiver: ReceiverView,
     /// The items that wait until the clock of an unannounced type is inferred.
     undecided: Option<Box<Undecided>>,
+    /// Whether that was tried with enough packets of unannounced types; it is not tried again.
+    is_decided: bool,
     inferred: Option<Inferred>,
 }
 
@@ -84,6 +86,7 @@ impl Stream {
             payloads,
             receiver: ReceiverView::default(),
             undecided: None,
+            is_decided: false,
             inferred: None,
         };
         stream.advertise(at, (None, None));
@@ -93,7 +96,10 @@ impl Stream {
 
     /// Takes one packet of the stream, and its audio sample; the run is empty before and after.
     pub(super) fn receive(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
-        if self.packets == 0 && payloads::is_unannounced(&self.payloads, packet.payload_type) {
+        let waits = self.undecided.is_some() || self.is_decided;
+        if !waits && payloads::is_unannounced(&self.payloads, packet.payload_type) {
+            // No packet may overtake those that wait.
+            self.session.expect_nothing();
             self.undecided = Some(Box::default());
         }
         self.packets += 1;
@@ -119,9 +125,12 @@ impl Stream {
         let Some(undecided) = &self.undecided else { return };
         let stage = clock_inference::STAGES.iter().find(|(packets, _)| *packets == undecided.packets);
         let Some((packets, within_pct)) = stage else { return };
-        let inferred = undecided.infer(*within_pct);
+        let is_passing = undecided.is_mostly_announced(&self.payloads);
+        let inferred = undecided.infer(*within_pct, &self.payloads);
         let is_last = clock_inference::STAGES.last().is_some_and(|(last, _)| last == packets);
-        if is_last || undecided.is_full() || inferred.is_some() {
+        if is_last || is_passing || undecided.is_full() || inferred.is_some() {
+            // Digits in announced audio, for example, do not prevent a later attempt.
+            self.is_decided = !is_passing;
             self.decide(inferred);
         }
     }
@@ -133,7 +142,7 @@ impl Stream {
             self.inferred = Some(inferred);
             if inferred.is_audio {
                 self.payloads = payloads::with_clock(&self.payloads, number, inferred.clock);
-                self.advertise(self.begun, (None, None));
+                self.advertise(undecided.begun().unwrap_or(self.begun), (None, None));
             }
         }
         for held in undecided.held {
@@ -146,9 +155,12 @@ impl Stream {
 
     /// Infers the clock from the packets so far.
     fn settle_clock(&mut self) {
-        let inferred =
-            self.undecided.as_ref().and_then(|undecided| undecided.infer(clock_inference::LEAST_PCT));
+        let inferred = self.infer_now();
         self.decide(inferred);
+    }
+
+    fn infer_now(&self) -> Option<(u8, Inferred)> {
+        self.undecided.as_ref()?.infer(clock_inference::LEAST_PCT, &self.payloads)
     }
 
     /// Notes the packet if it is the next one; otherwise returns false and changes nothing.
@@ -224,9 +236,8 @@ impl Stream {
         self.payloads = payloads;
         self.advertise(at, (None, None));
         // It applies to the packets that waited as well.
-        let unknown =
-            self.undecided.as_ref().and_then(|undecided| undecided.infer(clock_inference::LEAST_PCT));
-        self.decide(unknown.filter(|(number, _)| payloads::is_unannounced(&self.payloads, *number)));
+        let unknown = self.infer_now();
+        self.decide(unknown);
     }
 
     /// Ends a stream that no call announced, before its report is requested; `None` as for
@@ -327,20 +338,39 @@ impl Undecided {
         self.held.len() >= HELD_MAX || self.rtcp_bytes >= RTCP_BYTES_MAX
     }
 
-    /// The payload type that most packets have, and its clock.
-    fn infer(&self, within_pct: f64) -> Option<(u8, Inferred)> {
-        let packets = || {
-            self.held.iter().filter_map(|held| match held {
-                Held::Packet(at, packet, _) => Some((*at, *packet)),
-                Held::Rtcp(..) => None,
-            })
-        };
-        let (_, first) = packets().next()?;
-        let number = first.payload_type;
+    /// Arrival of the first packet.
+    fn begun(&self) -> Option<Micros> {
+        self.held().next().map(|(at, _)| at)
+    }
+
+    fn held(&self) -> impl Iterator<Item = (Micros, Packet)> {
+        self.held.iter().filter_map(|held| match held {
+            Held::Packet(at, packet, _) => Some((*at, *packet)),
+            Held::Rtcp(..) => None,
+        })
+    }
+
+    /// Whether `payloads` announces the types of at least half of the packets.
+    fn is_mostly_announced(&self, payloads: &[Payload]) -> bool {
+        let unannounced =
+            self.held().filter(|(_, packet)| payloads::is_unannounced(payloads, packet.payload_type));
+        unannounced.count() * 2 <= self.packets
+    }
+
+    /// The payload type that most packets have, if `payloads` does not announce it, and its clock.
+    fn infer(&self, within_pct: f64, payloads: &[Payload]) -> Option<(u8, Inferred)> {
+        let mut counts = [0_usize; 128];
+        for (_, packet) in self.held() {
+            if let Some(count) = counts.get_mut(usize::from(packet.payload_type)) {
+                *count += 1;
+            }
+        }
+        let number = counts.iter().position(|count| count * 2 > self.packets)?;
+        let number =
+            u8::try_from(number).ok().filter(|number| payloads::is_unannounced(payloads, *number))?;
         let of_it: Vec<(Micros, Packet)> =
-            packets().filter(|(_, packet)| packet.payload_type == number).collect();
-        let is_most = of_it.len() * 2 > self.packets;
-        clock_inference::infer(&of_it, within_pct).filter(|_| is_most).map(|inferred| (number, inferred))
+            self.held().filter(|(_, packet)| packet.payload_type == number).collect();
+        clock_inference::infer(&of_it, within_pct).map(|inferred| (number, inferred))
     }
 }
 

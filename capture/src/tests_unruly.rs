@@ -1,5 +1,7 @@
 //! Signalling that a switch would refuse, or that is incomplete; the analysed call is the same.
 
+use sidetone_media::verdict::Verdict;
+
 use super::{Frame, analyze, frames, is_sip, with_messages_among, write};
 use crate::Analysis;
 
@@ -293,4 +295,129 @@ fn what_is_settled_in_a_call_that_began_before_is_announced() {
     assert_eq!(heard("INVITE"), [(5, Some("PCMU".to_owned()))]);
     assert_eq!(heard("UPDATE"), [(5, Some("PCMU".to_owned()))]);
     assert_eq!(heard("OPTIONS"), [], "what a host could do");
+}
+
+/// A body with other formats of the audio, over another profile.
+fn with_formats(body: &str, formats: &str) -> String {
+    let (head, lines) = body.split_once("m=audio ").unwrap();
+    let port = lines.split(' ').next().unwrap();
+    format!("{head}m=audio {port} {formats}\r\n")
+}
+
+/// RFC 3711 §3.1: the tag follows the payload, and nobody between the parties can decrypt either.
+#[test]
+fn the_tag_of_srtp_is_no_audio() {
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";
+    let all = frames("clean duration=10s");
+    for (profile, tag, expected) in [
+        (format!("RTP/SAVP 18\r\n{key}"), 10, "ok"),
+        ("UDP/TLS/RTP/SAVPF 18\r\na=setup:active".to_owned(), 16, "ok"),
+        ("RTP/AVP 18".to_owned(), 10, "ptime_mismatch"),
+        ("RTP/AVP 18".to_owned(), 0, "ok"),
+    ] {
+        let mut frames = redescribed(&all, &|_, body| with_formats(body, &profile));
+        for frame in frames.iter_mut().filter(|frame| !is_sip(frame)) {
+            frame.3[1] = frame.3[1] & 0x80 | 18;
+            frame.3.resize(12 + 20 + tag, 0xd5);
+        }
+        let analysis = analyze(&write(&frames));
+        let callee = analysis.calls[0].callee().and_then(|callee| callee.verdict).map(Verdict::as_str);
+        assert_eq!((analysis.calls[0].media_verdict, callee), (Some(expected), Some(expected)), "{profile}");
+        let streams: Vec<_> = analysis.streams.iter().map(|stream| stream.verdict).collect();
+        assert_eq!(streams, [Some(expected); 2], "{profile}");
+        // Without SIP the packets may be SRTP.
+        frames.retain(|frame| !is_sip(frame));
+        let streams: Vec<_> = analyze(&write(&frames)).streams.iter().map(|stream| stream.verdict).collect();
+        assert_eq!(streams, [Some("ok"); 2], "{profile}");
+    }
+}
+
+/// RFC 3264 §6.1: a party sends with the numbers of the other description; some send with their own.
+#[test]
+fn a_party_may_send_with_its_own_numbers() {
+    for (sent, returned) in [(107, 96), (96, 107), (107, 107), (96, 96)] {
+        let change = |of_caller: bool, body: &str| {
+            let number = if of_caller { 96 } else { 107 };
+            with_formats(body, &format!("RTP/AVP {number}\r\na=rtpmap:{number} PCMA/8000"))
+        };
+        let mut frames = redescribed(&frames("clean duration=10s"), &change);
+        for frame in frames.iter_mut().filter(|frame| !is_sip(frame)) {
+            let number = if frame.1.port() == 4_000 { sent } else { returned };
+            frame.3[1] = frame.3[1] & 0x80 | number;
+        }
+        let call = &analyze(&write(&frames)).calls[0];
+        let callee = call.callee().and_then(|callee| callee.verdict).map(Verdict::as_str);
+        assert_eq!(
+            (call.media_verdict, callee),
+            (Some("ok"), Some("ok")),
+            "{sent} sent, {returned} returned"
+        );
+    }
+}
+
+/// RFC 5109 §7: error correction has an SSRC of its own.
+#[test]
+fn error_correction_is_no_audio() {
+    let change = |_: bool, body: &str| {
+        with_formats(body, "RTP/AVP 0 98\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:98 ulpfec/8000")
+    };
+    let mut frames = redescribed(&frames("clean duration=20s"), &change);
+    let sent = frames.iter().filter(|frame| !is_sip(frame) && frame.1.port() == 4_000);
+    let mut repair: Vec<Frame> = sent.step_by(5).cloned().collect();
+    for (n, frame) in (1_u16..).zip(&mut repair) {
+        frame.0 = frame.0 + 5;
+        frame.3[1] = 98;
+        frame.3[2..4].copy_from_slice(&n.to_be_bytes());
+        frame.3[8..12].copy_from_slice(&[0, 0, 0x44, 0x44]);
+    }
+    frames.append(&mut repair);
+    frames.sort_by_key(|frame| frame.0);
+    let analysis = analyze(&write(&frames));
+    let call = &analysis.calls[0];
+    let interval = call.mean_interval_ms.map(|interval| interval.0);
+    assert_eq!((call.media_verdict, interval), (Some("ok"), Some(2_000)));
+    assert_eq!(analysis.streams.len(), 3);
+}
+
+/// A stream that no SDP announces may begin with packets of another type: comfort noise, digits, or its old format.
+#[test]
+fn a_clock_is_inferred_whatever_a_stream_begins_with() {
+    let mut stream = frames("clean duration=10s");
+    stream.retain(|frame| !is_sip(frame) && frame.1.port() == 4_000);
+    let of_type = |range: std::ops::Range<usize>, number: u8| {
+        let mut stream = stream.clone();
+        let begin = stream[range.start].3[4..8].to_vec();
+        for (n, frame) in stream.iter_mut().enumerate() {
+            frame.3[1] = if range.contains(&n) { number } else { 111 };
+            if range.contains(&n) && number == 101 {
+                // All packets of a digit have the timestamp of its begin (RFC 4733 §2.2.1).
+                frame.3[4..8].copy_from_slice(&begin);
+            }
+        }
+        stream
+    };
+    for (name, frames) in [
+        ("comfort noise", of_type(0..1, 13)),
+        ("another dynamic type", of_type(0..1, 100)),
+        ("digits", of_type(0..8, 101)),
+        ("digits for a second", of_type(0..50, 101)),
+        ("PCMU", of_type(0..50, 0)),
+        ("digits within", of_type(200..208, 101)),
+    ] {
+        let analysis = analyze(&write(&frames));
+        let seen: Vec<_> = analysis
+            .streams
+            .iter()
+            .map(|stream| (stream.clock_rate, stream.clock_rate_inferred, stream.verdict))
+            .collect();
+        assert_eq!(seen, [(Some(8_000), true, Some("ok"))], "{name}");
+        assert!(analysis.streams[0].mos.is_some(), "{name}");
+    }
+    // Digits in a stream of a known type change nothing.
+    let mut known = of_type(200..208, 101);
+    known.iter_mut().filter(|frame| frame.3[1] == 111).for_each(|frame| frame.3[1] = 0);
+    let analysis = analyze(&write(&known));
+    let stream = &analysis.streams[0];
+    assert_eq!((stream.packets, stream.clock_rate, stream.clock_rate_inferred), (500, Some(8_000), false));
+    assert_eq!((stream.verdict, stream.mos.is_some()), (Some("ok"), true));
 }

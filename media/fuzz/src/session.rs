@@ -312,6 +312,7 @@ impl Phone {
                 voip: own_ptime & 128 != 0,
             },
             udptl: own_ptime >> 5 == 7,
+            protected: own_ptime >> 5 == 5,
             video: own_ptime >> 5 == 6,
         };
         leg.describe(self.now, description);

@@ -70,6 +70,9 @@ pub struct Description {
     pub xr: XrReports,
     /// Whether the leg carries UDPTL (fax) in place of RTP; no audio is expected then, and `payloads` is not used.
     pub udptl: bool,
+    /// Whether the party's packets are SRTP. In a capture, where no packet is decrypted, their payloads contain the
+    /// authentication tag.
+    pub protected: bool,
     /// Whether the ports carry video; no audio is expected then, and received packets are only counted.
     pub video: bool,
 }
@@ -170,3 +173,14 @@ pub struct Payload {
     /// The encoding name, as in `a=rtpmap`; empty when no SDP announced it.
     pub name: String,
 }
+
+impl Payload {
+    /// [`Payload::bytes_per_ms`] for packets whose payload contains the authentication tag of SRTP, and perhaps an MKI;
+    /// `None` where the tag makes a payload seem longer by several milliseconds.
+    pub fn tagged_bytes_per_ms(&self) -> Option<u32> {
+        self.bytes_per_ms.filter(|rate| *rate >= TAGGED_BYTES_PER_MS)
+    }
+}
+
+/// With this rate the longest tag, which has 16 bytes, counts as two milliseconds.
+const TAGGED_BYTES_PER_MS: u32 = 8;

@@ -590,7 +590,8 @@ impl Session {
         let usable = negotiated && packet.payload_len > 0;
         let settled = self.packets.settled();
         let before = settled.source.accepted();
-        let admission = settled.source.admit_other(now, source, packet, usable);
+        let continues = settled.continues(packet);
+        let admission = settled.source.admit_other(now, source, packet, (usable, continues));
         let is_new = settled.source.accepted() != before;
         let received = settled.stream.received();
         let sent = self.state.counters.sent;
@@ -617,15 +618,10 @@ impl Session {
                 self.state.foreign.begin(received, sent);
                 self.source_changed(now);
             }
-            Admission::Found { replay } => {
+            Admission::Found { replay, copies } => {
                 self.state.foreign.begin(received, sent);
-                for held in replay {
-                    let refused = &mut self.state.counters.rejected_source;
-                    *refused = refused.saturating_sub(1);
-                    let kind = self.packets.payloads().kind(held.packet.payload_type);
-                    if let Some(kind) = kind.filter(|_| self.content == Content::Audio) {
-                        self.fold(held.at, &held.packet, kind);
-                    }
+                if self.content == Content::Audio {
+                    self.take_held(replay.into_iter().flatten(), copies);
                 }
                 self.source_changed(now);
             }
@@ -634,7 +630,7 @@ impl Session {
     }
 
     #[inline]
-    fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
+    pub(super) fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
         let Settled { payloads, stream, .. } = self.packets.settled();
         if payloads.note(packet.payload_type, kind, || stream.audio()) {
             self.configure_stream();
@@ -658,7 +654,9 @@ impl Session {
     #[cold]
     fn configure_stream(&mut self) {
         let Settled { payloads, stream, .. } = self.packets.settled();
-        if let Some(config) = payloads.stream_config(&self.state.config.thresholds) {
+        let is_tagged = self.state.config.observed
+            && self.state.description.as_ref().is_some_and(|description| description.protected);
+        if let Some(config) = payloads.stream_config(&self.state.config.thresholds, is_tagged) {
             stream.reconfigure(&config);
         }
     }

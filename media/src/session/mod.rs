@@ -24,6 +24,7 @@ mod description;
 mod destinations;
 mod extended;
 mod foreign;
+mod held;
 mod input;
 mod machine;
 mod numbers;

@@ -242,6 +242,13 @@ impl Settled {
         self.count(run);
     }
 
+    /// Whether a packet has the confirmed SSRC and one of the next numbers.
+    pub(super) fn continues(&self, packet: &Packet) -> bool {
+        let newest = self.stream.numbering().map(|(newest, ..)| newest);
+        let ahead = newest.map_or(0, |newest| packet.sequence.wrapping_sub(newest));
+        self.gate.current() == Some(packet.ssrc) && (1..=CONTINUES_MAX).contains(&ahead)
+    }
+
     /// Counts the packets that wait in a run, beside the statistics.
     #[inline]
     fn count(&mut self, run: &Run) {
@@ -268,3 +275,6 @@ impl Settled {
         }
     }
 }
+
+/// The number of a packet that continues a stream is at most this far ahead: two seconds of packets of ten milliseconds.
+const CONTINUES_MAX: u16 = 200;

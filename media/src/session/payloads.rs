@@ -150,11 +150,12 @@ impl PayloadMap {
         self.table.ptime_ms.unwrap_or_else(|| self.audio().map_or(PTIME_DEFAULT_MS, default_ptime_ms))
     }
 
-    /// The stream settings for this audio.
-    pub(crate) fn stream_config(&self, thresholds: &Thresholds) -> Option<StreamConfig> {
+    /// The stream settings for this audio; `is_tagged` is set when payloads contain the authentication tag of SRTP.
+    pub(crate) fn stream_config(&self, thresholds: &Thresholds, is_tagged: bool) -> Option<StreamConfig> {
         let audio = self.audio()?;
         let config = StreamConfig::new(audio.clock, self.ptime_ms(), thresholds);
-        Some(StreamConfig { bytes_per_ms: audio.bytes_per_ms, ..config })
+        let bytes_per_ms = if is_tagged { audio.tagged_bytes_per_ms() } else { audio.bytes_per_ms };
+        Some(StreamConfig { bytes_per_ms, ..config })
     }
 
     /// The payload types ever received, in ascending order.

@@ -8,13 +8,15 @@
 //! better rank takes the leg with its first packet. A source of a worse rank never replaces it.
 //!
 //! In a capture the endpoints have already decided, and the analysis only observes: see
-//! [`StrictSource::Observed`].
+//! [`StrictSource::Observed`]. A source that continues the accepted stream is accepted with its first packet, because a
+//! NAT may give the party another address at any time. One whose numbers are never four in a row, because packets are
+//! missing or reordered, is accepted after eight.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
 use crate::session::StrictSource;
-use crate::session::candidate::{Arrived, Candidate, REPLAYED, Rank};
+use crate::session::candidate::{Arrived, Candidate, HeldBack, Rank};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;
 
@@ -55,9 +57,9 @@ struct Search {
 pub(crate) enum Admission {
     /// The party sent it.
     Accepted,
-    /// The party sent it, after the packets in `replay`, which were held back; from now on our packets are
-    /// sent to its source.
-    Found { replay: [Arrived; REPLAYED] },
+    /// The party sent it, after the packets in `replay` and a number of copies of them, which were held back; from now
+    /// on our packets are sent to its source.
+    Found { replay: HeldBack, copies: u8 },
     /// The party may have sent it: its source is a candidate.
     Held,
     /// The party sent it; from now on our packets are sent to its source.
@@ -179,14 +181,15 @@ impl SourceFilter {
         self.search.changes
     }
 
-    /// Decides about a packet from any other source; `usable` is true when its payload type is negotiated.
+    /// Decides about a packet from any other source; `usable` is true when its payload type is negotiated, `continues`
+    /// when it has the SSRC of the accepted stream and one of the next numbers.
     #[cold]
     pub(crate) fn admit_other(
         &mut self,
         now: Micros,
         source: SocketAddr,
         packet: &Packet,
-        usable: bool,
+        (usable, continues): (bool, bool),
     ) -> Admission {
         let search = &*self.search;
         let described = search.described.is_some_and(|described| same(described, source));
@@ -207,6 +210,10 @@ impl SourceFilter {
         }
         if let Some(loser) = search.accepted.filter(|accepted| search.outranks(source, rank, *accepted)) {
             return self.take_back(now, source, loser, described);
+        }
+        if continues && search.follows_party(now, source) {
+            self.accept(now, source, !described);
+            return Admission::Latched;
         }
         self.try_candidate(now, source, Arrived { at: now, packet: *packet }, described)
     }
@@ -275,13 +282,16 @@ impl SourceFilter {
         if !candidate.is_proven() || !free {
             return refusal;
         }
-        let candidate = *candidate;
+        let (since, found) = (
+            candidate.since(),
+            Admission::Found { replay: candidate.held_back(), copies: candidate.copies() },
+        );
         if search.settled {
             search.note_earlier();
         }
         self.accept(now, source, !described);
-        self.search.latch_delay_us = Some(now.since(candidate.since()));
-        Admission::Found { replay: candidate.held_back() }
+        self.search.latch_delay_us = Some(now.since(since));
+        found
     }
 
     fn accept(&mut self, now: Micros, source: SocketAddr, latched: bool) {
@@ -345,6 +355,13 @@ impl Search {
         let had_it = self.earlier.contains(&Some(source));
         let rank_accepted = self.rank(accepted);
         rank > rank_accepted || (had_it && rank == rank_accepted)
+    }
+
+    /// Whether a source that continues the accepted stream is the party behind a new address. A source that sent
+    /// before sends a copy of the stream, such as a capture in front of and behind a NAT holds.
+    fn follows_party(&self, now: Micros, source: SocketAddr) -> bool {
+        let sends_a_copy = self.candidate.as_deref().is_some_and(|candidate| candidate.is_heard(source, now));
+        self.rule == StrictSource::Observed && self.accepted.is_some() && !sends_a_copy
     }
 
     /// Whether sources other than the one in SDP are considered.

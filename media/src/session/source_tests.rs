@@ -28,7 +28,7 @@ fn letter(filter: &mut SourceFilter, (ms, source, sequence): (i64, &str, u16)) -
     if filter.admit_known(now, &source) {
         return 'a';
     }
-    match filter.admit_other(now, source, &packet, true) {
+    match filter.admit_other(now, source, &packet, (true, false)) {
         Admission::Accepted => 'a',
         Admission::Latched => 'l',
         Admission::Found { .. } => 'f',
@@ -53,6 +53,37 @@ fn sources_of_a_capture_are_judged() {
             [0, 1, 2, 4, 5, 6, 7].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
             "hhhhhhf",
         ),
+        (
+            "each packet captured twice",
+            true,
+            run(OTHER, 0, 5).flat_map(|(ms, source, n)| [(ms, source, n), (ms + 1, source, n)]).collect(),
+            "hhhhhhfaaa",
+        ),
+        (
+            "copies that come two packets later",
+            true,
+            [0, 1, 2, 0, 3, 1].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
+            "hhhhfa",
+        ),
+        (
+            "each third packet lost",
+            true,
+            [0, 1, 3, 4, 6, 7, 9, 10, 12].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
+            "hhhhhhhfa",
+        ),
+        (
+            "each pair swapped",
+            true,
+            [1, 0, 3, 2, 5, 4, 7, 6, 9].map(|n| (n * 20, OTHER, n as u16)).to_vec(),
+            "hhhhhhhfa",
+        ),
+        (
+            "numbers that are far apart",
+            true,
+            (0..12).map(|n| (n * 20, OTHER, (n * 101) as u16)).collect(),
+            "hhhhhhhhhhhh",
+        ),
+        ("comfort noise alone", true, (0..5).map(|n| (n * 2_500, OTHER, n as u16)).collect(), "hhhfa"),
         (
             "a mapped address is the same",
             true,
@@ -95,6 +126,47 @@ fn sources_of_a_capture_are_judged() {
     ];
     for (name, symmetric, packets, expected) in cases {
         assert_eq!(letters(symmetric, &packets), expected, "{name}");
+    }
+}
+
+/// A packet that is repeated keeps the slot of its source no longer than one that is not.
+#[test]
+fn copies_do_not_keep_the_slot() {
+    let mut filter = SourceFilter::new(true);
+    let signalling = PHONE.parse::<SocketAddr>().unwrap().ip();
+    filter.describe(Micros(0), Some(PRIVATE.parse().unwrap()), Some(signalling), StrictSource::Any);
+    let mut heard = String::new();
+    for n in 0..14 {
+        heard.push(letter(&mut filter, (n * 20, ATTACKER, 7)));
+        heard.push(letter(&mut filter, (n * 20, OTHER, n as u16)));
+    }
+    // From 200 ms on the other source has the slot.
+    assert_eq!(heard, "hrhrhrhrhrhrhrhrhrhrhhrhrhrf");
+}
+
+/// What continues the accepted stream in a capture has the SSRC and the numbers of it.
+#[test]
+fn a_party_of_a_capture_keeps_its_stream_behind_a_new_address() {
+    let continues = |filter: &mut SourceFilter, ms: i64, source: &str| {
+        let packet = Packet::default();
+        filter.admit_other(Micros::from_millis(ms), source.parse().unwrap(), &packet, (true, true))
+    };
+    let accepted = |rule| {
+        let mut filter = SourceFilter::new(true);
+        filter.describe(Micros(0), Some(DESCRIBED.parse().unwrap()), None, rule);
+        assert_eq!(letter(&mut filter, (0, DESCRIBED, 0)), 'a');
+        filter
+    };
+    let mut observed = accepted(StrictSource::Observed);
+    assert_eq!(continues(&mut observed, 20, OTHER), Admission::Latched);
+    assert_eq!((observed.accepted(), observed.changes()), (Some(OTHER.parse().unwrap()), 1));
+    assert_eq!(continues(&mut observed, 40, STRANGER), Admission::Latched, "it may happen again");
+    // A source that sends copies of the stream is not the party behind a new address.
+    let mut copied = accepted(StrictSource::Observed);
+    assert_eq!(letter(&mut copied, (1, OTHER, 0)), 'r');
+    assert_eq!(continues(&mut copied, 41, OTHER), Admission::Rejected);
+    for rule in [StrictSource::Any, StrictSource::Signalling, StrictSource::Sdp] {
+        assert_eq!(continues(&mut accepted(rule), 20, OTHER), Admission::Rejected, "{rule:?}");
     }
 }
 
@@ -156,9 +228,17 @@ fn judged(rule: StrictSource, described: &str, runs: &[(i64, i64, &'static str)]
 fn sources_of_a_live_leg_are_judged_by_rank() {
     use StrictSource::{Any, Sdp, Signalling};
     type Runs = &'static [(i64, i64, &'static str)];
-    let cases: [(&str, StrictSource, &str, Runs, &str); 17] = [
+    let cases: [(&str, StrictSource, &str, Runs, &str); 19] = [
         ("the phone as described", Signalling, PHONE, &[(0, 3, PHONE)], "aaaa"),
         ("behind NAT", Signalling, PRIVATE, &[(0, 4, PHONE)], "hhhfa"),
+        ("each packet twice", Signalling, PRIVATE, &[(0, 4, PHONE), (0, 4, PHONE)], "hhhhhhfaaa"),
+        (
+            "packets that are near each other prove nothing",
+            Signalling,
+            PRIVATE,
+            &[(0, 1, PHONE), (3, 4, PHONE), (6, 7, PHONE), (9, 10, PHONE), (12, 13, PHONE)],
+            "hhhhhhhhhh",
+        ),
         ("a stranger first", Signalling, PRIVATE, &[(0, 5, ATTACKER), (2, 7, PHONE)], "rrrhrhrhrfaa"),
         ("a stranger, for ever", Signalling, PHONE, &[(0, 9, ATTACKER)], "rrrrrrrrrr"),
         ("a stranger is admitted last", Any, PRIVATE, &[(0, 4, ATTACKER)], "hhhfa"),

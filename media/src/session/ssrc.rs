@@ -7,7 +7,7 @@ use crate::time::Micros;
 /// The confirmed SSRC, and a candidate for the next one.
 ///
 /// Another SSRC is confirmed with its second consecutive packet within a second, or with its first after
-/// signalling; a single stray packet changes nothing.
+/// signalling; a single stray packet changes nothing, and neither does a stream that is no audio, such as error correction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SsrcGate {
     current: Option<u32>,
@@ -89,6 +89,10 @@ impl SsrcGate {
     #[cold]
     fn fold_other(&mut self, stream: &mut Stream, now: Micros, packet: &Packet, kind: PayloadKind) {
         let others = &mut self.others;
+        if kind == PayloadKind::Other && self.current.is_some() {
+            others.strays += 1;
+            return;
+        }
         let confirmed = others.candidate.filter(|candidate| {
             candidate.packet.ssrc == packet.ssrc
                 && candidate.packet.sequence.wrapping_add(1) == packet.sequence

@@ -25,6 +25,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         strict_source,
         xr,
         udptl,
+        protected,
         video,
     } = description;
     let rule = strict_source.map_or(0, rule_bits);
@@ -48,6 +49,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         xr.voip,
         *video,
         *unresolved,
+        *protected,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -105,6 +107,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
         xr: XrReports { round_trip: flag(14), summary: flag(15), voip: flag(16) },
         udptl: flag(13),
+        protected: flag(19),
         video: flag(17),
     })
 }
@@ -166,7 +169,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 19;
+const FLAGS: u32 = 20;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 /// Flag besides the kind: the parameters of the format set its packet duration.
@@ -213,6 +216,7 @@ mod tests {
             strict_source: Some(StrictSource::Sdp),
             xr: XrReports { round_trip: true, summary: true, voip: true },
             udptl: true,
+            protected: true,
             video: true,
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];

@@ -145,6 +145,84 @@ fn latching_is_told() {
     assert_eq!(report.figures.jitter_ms.unwrap().to_string(), "0.00");
 }
 
+/// A leg of a capture whose caller is behind NAT.
+fn observed_behind_nat() -> Leg {
+    let strict_source = StrictSource::Observed;
+    let mut leg = Leg::with(SessionConfig { strict_source, observed: true, ..SessionConfig::default() });
+    behind_nat(&mut leg);
+    leg.source = addr("203.0.113.7:31000");
+    leg
+}
+
+/// A party whose packets all arrive twice is accepted like any other; only the copies are counted besides.
+#[test]
+fn copies_do_not_prevent_latching() {
+    for mut leg in [observed_behind_nat(), default_leg()] {
+        if leg.source == support::party() {
+            behind_nat(&mut leg);
+            leg.source = addr("203.0.113.7:31000");
+        }
+        for n in 0..500 {
+            if n == 4 {
+                leg.reply(500);
+            }
+            let packet = leg.packet;
+            leg.send_one();
+            leg.packet = packet;
+            leg.talk(1);
+        }
+        let report = leg.close();
+        assert_eq!(report.verdict, Some(Verdict::Ok), "{:#?}", report.evidence);
+        let figures = &report.figures;
+        assert_eq!((figures.received, figures.lost, figures.duplicates), (500, 0, 500));
+        assert_eq!(report.counters.rejected_source, 0);
+    }
+}
+
+/// In a capture a NAT that gives the party a new port, or another address, costs no packet.
+#[test]
+fn a_new_source_of_a_captured_party_costs_nothing() {
+    for (name, source, lost) in [
+        ("another port", "203.0.113.7:31002", 0),
+        ("another address", "198.51.100.9:1234", 0),
+        ("after a second without packets", "203.0.113.7:31002", 50),
+    ] {
+        let mut leg = observed_behind_nat();
+        leg.talk(4);
+        leg.reply(500);
+        leg.talk(996);
+        leg.lose(lost);
+        leg.source = addr(source);
+        leg.talk(2_000);
+        let report = leg.close();
+        assert_eq!(report.verdict, Some(Verdict::Ok), "{name}: {:#?}", report.evidence);
+        let figures = &report.figures;
+        assert_eq!((figures.received, figures.lost), (3_000, lost.into()), "{name}");
+        let counters = &report.counters;
+        assert_eq!((counters.rejected_source, counters.source_changes), (0, 1), "{name}");
+        assert_eq!(report.source, Some(addr(source)), "{name}");
+    }
+}
+
+/// A capture in front of and behind a NAT holds each packet with two sources: those of one are counted.
+#[test]
+fn a_copy_of_the_stream_from_another_source_fills_no_gap() {
+    let mut leg = observed_behind_nat();
+    for n in 0..500 {
+        let packet = leg.packet;
+        if n % 100 != 50 {
+            leg.send_one();
+        }
+        (leg.packet, leg.source) = (packet, addr("203.0.113.8:1234"));
+        leg.send_one();
+        leg.source = addr("203.0.113.7:31000");
+        leg.wait(20);
+    }
+    let report = leg.close();
+    assert_eq!((report.figures.received, report.figures.lost), (495, 5));
+    assert_eq!((report.counters.rejected_source, report.counters.source_changes), (500, 0));
+}
+
 #[test]
 fn destinations_are_guarded() {
     let cases = [

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use crate::support;
-use crate::support::leg::{Case, check, check_with, default_leg};
+use crate::support::leg::{Case, Leg, check, check_with, default_leg};
 use crate::support::{addr, ip};
-use sidetone_media::session::{SessionConfig, Verdict};
+use sidetone_media::rtp::Packet;
+use sidetone_media::session::{PayloadKind, SessionConfig, StrictSource, Verdict};
 
 #[test]
 fn without_sdp_there_is_no_verdict() {
@@ -323,6 +324,60 @@ fn ssrc_that_changes_at_the_answer_is_no_loss() {
     let figures = leg.close().figures;
     assert_eq!((figures.lost, figures.received, figures.expected), (0, 1500, 1500));
     assert_eq!((figures.ssrc_changes, figures.segments), (2, 3));
+}
+
+/// SRTP that nobody decrypts has its authentication tag in the payload, which is no audio (media.md §5.2).
+#[test]
+fn the_tag_of_srtp_is_no_audio() {
+    let observed =
+        SessionConfig { strict_source: StrictSource::Observed, observed: true, ..SessionConfig::default() };
+    let rows = [
+        // (name, bytes per millisecond, payload bytes, whether it is SRTP, in a capture, verdict)
+        ("G.729 and a tag", 1, 30, true, true, Verdict::Ok),
+        ("G.729, a tag and an MKI", 1, 34, true, true, Verdict::Ok),
+        ("G.728 and a tag", 2, 50, true, true, Verdict::Ok),
+        ("30 ms of G.729", 1, 30, false, true, Verdict::PtimeMismatch),
+        ("30 ms of G.729, decrypted", 1, 30, true, false, Verdict::PtimeMismatch),
+        ("PCMU and the longest tag", 8, 176, true, true, Verdict::Ok),
+        ("30 ms of PCMU and a tag", 8, 250, true, true, Verdict::PtimeMismatch),
+    ];
+    for (name, bytes_per_ms, payload_len, protected, is_captured, expected) in rows {
+        let config = if is_captured { observed.clone() } else { SessionConfig::default() };
+        let mut leg = Leg::with(config);
+        leg.describe(|sdp| {
+            sdp.protected = protected;
+            sdp.payloads[0].bytes_per_ms = Some(bytes_per_ms);
+        });
+        leg.answer();
+        leg.reply(500);
+        leg.packet.payload_len = payload_len;
+        leg.talk(500);
+        assert_eq!(leg.close().verdict, Some(expected), "{name}");
+    }
+}
+
+/// Error correction with an SSRC of its own is beside the audio.
+#[test]
+fn a_stream_that_is_no_audio_interrupts_none() {
+    let mut leg = default_leg();
+    leg.describe(|sdp| sdp.payloads.push(support::payload(98, "ulpfec", PayloadKind::Other, 8_000)));
+    leg.answer();
+    leg.reply(500);
+    let mut repair = Packet { ssrc: 0x4444, payload_type: 98, ..leg.packet };
+    for n in 0..1_000 {
+        leg.send_one();
+        if n % 5 == 0 {
+            let audio = std::mem::replace(&mut leg.packet, repair);
+            leg.send_one();
+            repair = std::mem::replace(&mut leg.packet, audio);
+        }
+        leg.wait(20);
+    }
+    let report = leg.close();
+    let figures = &report.figures;
+    assert_eq!(figures.mean_interval_ms.unwrap().to_string(), "20.00");
+    assert_eq!((figures.received, figures.ssrc_changes, figures.stray_ssrc), (1_000, 0, 200));
+    assert_eq!(report.verdict, Some(Verdict::Ok));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::sdp::description::is_rtp;
+use crate::sdp::description::{is_dtls, is_rtp, is_secure};
 use crate::sdp::{
     Codec, Direction, DtlsTerms, IceTerms, Media, SessionDescription, Setup, SrtpTerms, T38, XrWish,
 };
@@ -66,6 +66,8 @@ pub struct Negotiated {
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime`, milliseconds.
     pub own_maxptime_ms: Option<u32>,
+    /// Whether the packets are SRTP, with keys in SDP or of a handshake.
+    pub protected: bool,
     /// The keys of SRTP; `None` for plain RTP.
     pub srtp: Option<Box<SrtpTerms>>,
     /// The parameters of ICE. With DTLS, the handshake gives the keys of SRTP.
@@ -88,7 +90,7 @@ pub struct Video {
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format is
-/// listed a second time, at the end, with the answerer's number for both.
+/// listed a second time, at the end, with the party's number for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The codec, with the party's `a=fmtp` and the number of `send`.
@@ -140,6 +142,7 @@ impl Negotiated {
             maxptime_ms: their_media.maxptime_ms,
             own_ptime_ms: our_media.ptime_ms,
             own_maxptime_ms: our_media.maxptime_ms,
+            protected: answered.is_protected(),
             srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
             ice: ice_terms(our_media, their_media, role, rtcp_mux).map(Box::new),
             xr: their_media.xr,
@@ -178,6 +181,7 @@ impl Negotiated {
             maxptime_ms: None,
             own_ptime_ms: None,
             own_maxptime_ms: None,
+            protected: false,
             srtp: None,
             ice: None,
             xr: XrWish::default(),
@@ -217,6 +221,11 @@ impl Media {
     pub fn is_rtp_audio(&self) -> bool {
         self.kind == super::MediaKind::Audio && is_rtp(&self.protocol)
     }
+
+    /// Whether its packets are SRTP: by its profile, or by a key in a section of plain RTP, which an answer accepts.
+    pub fn is_protected(&self) -> bool {
+        is_secure(&self.protocol) || is_dtls(&self.protocol) || !self.crypto.is_empty()
+    }
 }
 
 /// The formats of the answer that were offered, in the answer's order.
@@ -233,14 +242,12 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
             payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive, frame_ms });
         }
     }
-    if matches!(role, Role::Offerer) {
-        own_numbers(&mut payloads);
-    }
+    own_numbers(&mut payloads);
     payloads
 }
 
-/// Adds the numbers of an answerer that sends with its own numbers instead of ours, which §6.1 demands. A number that
-/// the offer gave to another codec of the answer keeps that meaning.
+/// Adds the numbers of a party that sends with its own numbers instead of ours, which §5.1 and §6.1 demand. A number that
+/// we gave to another codec of the answer keeps that meaning.
 fn own_numbers(payloads: &mut Vec<Payload>) {
     let is_taken = |number: u8| payloads.iter().any(|payload| payload.receive == number);
     let renumbered = payloads.iter().filter(|payload| !is_taken(payload.send)).cloned();

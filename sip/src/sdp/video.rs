@@ -113,6 +113,7 @@ impl Video {
             maxptime_ms: None,
             own_ptime_ms: None,
             own_maxptime_ms: None,
+            protected: answered.is_protected(),
             srtp,
             ice: None,
             xr: XrWish::default(),

@@ -264,13 +264,15 @@ fn what_is_settled_has_both_numbers() {
     assert_eq!(us.telephone_event().unwrap().send, 100);
     assert_eq!(us.remote_rtcp.unwrap().port(), 5001);
     let them = Negotiated::new(&offered, &answered, Role::Answerer).unwrap();
-    assert_eq!(numbers(&them), [(96, 111), (101, 100)]);
+    // So is an offerer that does.
+    assert_eq!(numbers(&them), [(96, 111), (101, 100), (96, 96), (101, 101)]);
     assert_eq!(them.remote_rtcp.unwrap().port(), 4009);
     assert_eq!((them.own_ptime_ms, them.local), (Some(40), us.remote));
 
-    // `them` receives 111, which is 111 on `us` too, and so on, so there is no mapping. Two legs that both renumbered
-    // have one.
-    assert_eq!(payload_map(&them, &us), None);
+    // `them` receives 111, which is 111 on `us` too, and so on; only numbers of the party's own are mapped. Two legs that
+    // both renumbered map all.
+    let map = payload_map(&them, &us).unwrap();
+    assert_eq!((map[111], map[100], map[96], map[101]), (111, 100, 111, 100));
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
     assert_eq!((map[111], map[100]), (111, 100));
@@ -402,4 +404,21 @@ fn an_ipv4_mapped_address_is_an_ipv4_address() {
     let media = "m=audio 4000 RTP/AVP 0\nc=IN IP6 ::ffff:192.0.2.1";
     let mapped = parse(media);
     assert_eq!(mapped.rtp_address(&mapped.media[0]), Some("192.0.2.1:4000".parse().unwrap()));
+}
+
+#[test]
+fn what_is_protected() {
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";
+    let cases = [
+        ("plain", "m=audio 4000 RTP/AVP 0".to_owned(), false),
+        ("keys in SDP", format!("m=audio 4000 RTP/SAVP 0\n{key}"), true),
+        ("a key in plain RTP", format!("m=audio 4000 RTP/AVP 0\n{key}"), true),
+        ("keys in SDP, with feedback", format!("m=audio 4000 rtp/savpf 0\n{key}"), true),
+        ("keys of a handshake", "m=audio 4000 UDP/TLS/RTP/SAVPF 0".to_owned(), true),
+    ];
+    for (name, media, expected) in cases {
+        let description = parse(&media);
+        let negotiated = Negotiated::new(&description, &description, Role::Answerer).unwrap();
+        assert_eq!(negotiated.protected, expected, "{name}");
+    }
 }

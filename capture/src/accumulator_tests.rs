@@ -168,8 +168,10 @@ impl World {
             self.told.push(format!("{:#?}", self.accumulator.take_leg(call).finish(None, last)));
         }
         for stream in 0..4 {
-            let finished =
-                self.accumulator.take_stream(stream).and_then(|stream| stream.finish(true, (Some(20), None)));
+            let finished = self
+                .accumulator
+                .take_stream(stream)
+                .and_then(|stream| stream.finish(true, Some((Some(20), None))));
             self.told.push(format!("{finished:#?}"));
         }
         self.told.concat()

@@ -33,6 +33,18 @@ impl Announced {
         meanings
     }
 
+    /// Returns the payload types of sections with one address; the first that defines a number has precedence.
+    pub(super) fn meanings_of<'a>(&mut self, sections: impl Iterator<Item = &'a Media>) -> Meanings {
+        let mut sections: Vec<&Media> = sections.collect();
+        if let [media] = *sections.as_slice() {
+            return self.meanings(media);
+        }
+        let mut payloads = meanings(None).to_vec();
+        sections.reverse();
+        sections.iter().for_each(|media| define(&mut payloads, media));
+        payloads.into()
+    }
+
     /// Returns the shared copy of `payloads`.
     pub(super) fn settled(&mut self, payloads: Vec<Payload>) -> Meanings {
         if let Some(known) = self.settled.iter().find(|known| ***known == *payloads) {
@@ -65,7 +77,12 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
         Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.to_owned() })
     });
     let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
-    let Some(media) = announced else { return payloads.into() };
+    announced.into_iter().for_each(|media| define(&mut payloads, media));
+    payloads.into()
+}
+
+/// Enters the types that `media` defines.
+fn define(payloads: &mut Vec<Payload>, media: &Media) {
     for codec in &media.codecs {
         let Some(mut payload) = media_plan::payload(codec, codec.payload_type) else { continue };
         if media.kind != MediaKind::Audio {
@@ -80,7 +97,6 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
             Err(place) => payloads.insert(place, payload),
         }
     }
-    payloads.into()
 }
 
 /// Whether `number` is a dynamic type that no SDP announced.

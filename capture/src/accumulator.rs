@@ -12,7 +12,7 @@ use sidetone_media::time::Micros;
 
 use super::leg::Leg;
 use super::signal::{Ends, LegEnd, LegSignal, StreamSignal};
-use super::stream::{Outline, Stream};
+use super::stream::{AdvertisedPtime, Outline, Stream};
 
 /// The streams and legs by their numbers.
 #[derive(Debug, Default)]
@@ -83,10 +83,15 @@ impl Accumulator {
 
     /// Ends a stream that no call announced, before it is removed. Returns `None`, and removes it, when it is
     /// not a stream.
-    pub(super) fn conclude(&mut self, number: u32, announced: bool) -> Option<Outline> {
+    pub(super) fn conclude(
+        &mut self,
+        number: u32,
+        announced: bool,
+        ptime_ms: AdvertisedPtime,
+    ) -> Option<Outline> {
         self.settle(number);
         let slot = self.streams.get_mut(number as usize)?;
-        let outline = slot.as_mut()?.conclude(announced);
+        let outline = slot.as_mut()?.conclude(announced, ptime_ms);
         if outline.is_none() {
             *slot = None;
         }

@@ -75,7 +75,7 @@ impl World {
             told: Vec::new(),
         };
         for stream in 0..4 {
-            let opened = StreamSignal::Opened { ends: ends(stream), payloads: payloads::meanings(None) };
+            let opened = StreamSignal::Opened { ends: ends(stream), payloads: payloads::meanings(&[]) };
             world.accumulator.stream(world.now, stream, opened);
         }
         for call in 0..2 {
@@ -152,11 +152,11 @@ impl World {
             })
         };
         let signal = match kind {
-            0 => LegSignal::Described(description(), payloads::meanings(None)),
+            0 => LegSignal::Described(description(), payloads::meanings(&[])),
             1 => LegSignal::Answered,
             2 => LegSignal::Ended,
             3 => LegSignal::Resumed,
-            _ => LegSignal::FarDescribed(description(), payloads::meanings(None)),
+            _ => LegSignal::FarDescribed(description(), payloads::meanings(&[])),
         };
         self.accumulator.leg(self.now, LegEnd::new(call, true), signal);
     }
@@ -168,8 +168,10 @@ impl World {
             self.told.push(format!("{:#?}", self.accumulator.take_leg(call).finish(None, last)));
         }
         for stream in 0..4 {
-            let finished =
-                self.accumulator.take_stream(stream).and_then(|stream| stream.finish(true, (Some(20), None)));
+            let finished = self
+                .accumulator
+                .take_stream(stream)
+                .and_then(|stream| stream.finish(true, Some((Some(20), None))));
             self.told.push(format!("{finished:#?}"));
         }
         self.told.concat()

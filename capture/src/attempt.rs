@@ -14,8 +14,9 @@ use super::ladder::short;
 pub(super) struct Attempt {
     /// The destination of the last request.
     to: Option<SocketAddr>,
-    /// The number of the latest request.
+    /// The number of the latest request, and the branch of its topmost Via.
     number: Option<u32>,
+    branch: String,
     began: Option<Micros>,
     tries: u32,
     sent: u32,
@@ -56,6 +57,7 @@ impl Attempt {
             return;
         }
         self.number = Some(number);
+        self.branch = branch(request);
         self.tries = self.tries.saturating_add(1);
         (self.provisional, self.refusal, self.behind, self.cancelled) = (0, None, None, false);
         let headers = request.headers();
@@ -92,6 +94,14 @@ impl Attempt {
         if status >= 300 && !is_challenge(status) && status != CANCELLED && self.behind.is_none() {
             self.behind = Some(Box::new(Refusal::of(by, response)));
         }
+    }
+
+    /// Whether an ACK shows that the latest request was accepted, although its response was not captured: the ACK of a
+    /// refusal has the branch of its request, the ACK of a 2xx another one (RFC 3261 §17.1.1.3, §13.2.2.4).
+    pub(super) fn is_accepted_by(&self, number: u32, ack: &Request) -> bool {
+        let own = branch(ack);
+        let is_another = !own.is_empty() && !self.branch.is_empty() && own != self.branch;
+        self.number == Some(number) && self.refusal.is_none() && is_another
     }
 
     /// Takes the caller's CANCEL.
@@ -201,6 +211,11 @@ fn reasons(headers: &Headers) -> Vec<Reason> {
             text: reason.text.map(|text| short(&text)).filter(|text| !text.is_empty()),
         })
         .collect()
+}
+
+/// The branch of the topmost Via; empty without one.
+fn branch(request: &Request) -> String {
+    request.headers().via_top().ok().and_then(|via| via.branch().map(str::to_owned)).unwrap_or_default()
 }
 
 fn is_challenge(status: u16) -> bool {

@@ -13,15 +13,18 @@ use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::SessionDescription;
 
 use super::analysis::{CallReport, EvidenceReport, Shared, verdict, worse};
+use super::announcements::{Announcement, announcements};
 use super::call_leg::CallLeg;
-use super::dialog::{Announcement, Dialog, announcements};
+use super::dialog::Dialog;
 use super::embedded_sdp::described;
+use super::endpoints::{Bound, Effect, Endpoints, Standing};
 use super::flows::Binding;
 use super::leg::LegReport;
 use super::lenient_sip;
-use super::payloads::{Announced, Meanings, is_same};
+use super::payloads::Meanings;
 use super::registrations::{Registrations, is_registration};
 use super::signal::LegSignal;
+use super::stream::AdvertisedPtime;
 
 /// The reason why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub(super) enum Refused {
     OverLimit,
 }
 
-/// The calls of a capture by Call-ID, and the media addresses with the call that used each last.
+/// The calls of a capture by Call-ID, and the media addresses with the calls that named each.
 #[derive(Debug)]
 pub(super) struct Calls {
     by_id: HashMap<String, u32>,
@@ -42,26 +45,12 @@ pub(super) struct Calls {
     free: Vec<u32>,
     /// Calls begun so far.
     begun: u64,
-    endpoints: HashMap<SocketAddr, Endpoint>,
-    /// RTCP that is not on the next port, and its RTP; at most one entry per endpoint.
-    rtcp: HashMap<SocketAddr, SocketAddr>,
-    generation: u32,
-    meanings: Announced,
+    endpoints: Endpoints,
     keeps_ladders: bool,
     /// The registrations; empty when calls are evicted, since these would never be.
     pub(super) registrations: Registrations,
     /// The ends of calls in the order of arrival, when calls are evicted.
     ends: Option<VecDeque<(Micros, u32)>>,
-}
-
-#[derive(Debug)]
-struct Endpoint {
-    call: u32,
-    of_caller: bool,
-    audio: bool,
-    payloads: Meanings,
-    /// The address of its RTCP, if SDP names one; boxed, since few descriptions do.
-    rtcp: Option<Box<SocketAddr>>,
 }
 
 /// The changes that a message caused.
@@ -85,10 +74,7 @@ impl Calls {
             calls: Vec::new(),
             free: Vec::new(),
             begun: 0,
-            endpoints: HashMap::new(),
-            rtcp: HashMap::new(),
-            generation: 0,
-            meanings: Announced::default(),
+            endpoints: Endpoints::default(),
             keeps_ladders,
             registrations: Registrations::default(),
             ends: evicts.then(VecDeque::new),
@@ -98,7 +84,7 @@ impl Calls {
     /// A counter that changes whenever a flow may have been bound to another call.
     #[inline]
     pub(super) fn generation(&self) -> u32 {
-        self.generation
+        self.endpoints.generation()
     }
 
     /// Takes a SIP message; `None` when it belongs to no call.
@@ -129,40 +115,51 @@ impl Calls {
         }
         let Some(number) = self.number(at, hop, message)? else {
             // The beginning of the call was not captured; the media addresses of the message are used anyway.
-            return Ok(settles_media(message)
-                .then(|| described(message))
-                .flatten()
-                .map(|sdp| self.describe(&sdp)));
+            return Ok(self.describe_message(at, message));
         };
         let dialog = self.calls.get_mut(number as usize).and_then(Option::as_deref_mut);
         let Some(dialog) = dialog else { return Ok(None) };
-        let mut leg = Vec::new();
-        let before = dialog.ended;
-        let announcements = dialog.message(at, hop, message, &mut self.meanings, &mut leg);
-        let ended = dialog.ended.filter(|_| dialog.ended != before);
         if self.keeps_ladders {
             dialog.ladder.push(at, hop, message);
         }
+        if !dialog.takes(hop, message) {
+            // The streams of another hop are not the call's, but its session descriptions are known.
+            dialog.behind(hop.0, message);
+            return Ok(self.describe_message(at, message));
+        }
+        let mut leg = Vec::new();
+        let before = dialog.standing();
+        let announcements = dialog.message(at, hop, message, &mut self.endpoints.meanings, &mut leg);
+        let standing = dialog.standing();
+        let mut news = News { call: number, leg, announced: Vec::new(), anything: false };
+        if standing != before {
+            let contested = dialog.addresses.iter().copied();
+            news.announced.extend(contested.filter(|address| self.endpoints.reconsider(*address)));
+        }
+        let ended = standing.ended.filter(|ended| before.ended != Some(*ended));
         if let (Some(ends), Some(ended)) = (&mut self.ends, ended) {
             ends.push_back((ended, number));
         }
-        let mut news = News { call: number, leg, announced: Vec::new(), anything: false };
         for announcement in announcements {
-            self.announce(number, announcement, &mut news);
+            self.announce(at, number, &announcement, &mut news);
         }
         Ok(Some(news))
     }
 
+    /// Takes the session description of a message that belongs to no call, or to another hop of one.
+    fn describe_message(&mut self, at: Micros, message: &Message) -> Option<News> {
+        let description = settles_media(message).then(|| described(message)).flatten()?;
+        Some(self.describe(at, &description))
+    }
+
     /// Takes a session description without a call: its media addresses are known, but belong to no call.
-    pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
+    pub(super) fn describe(&mut self, at: Micros, description: &SessionDescription) -> News {
         let mut news =
             News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
-        for announcement in announcements(&Arc::new(description.clone()), true, None) {
-            let is_a_calls =
-                self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
+        for announcement in announcements(&Arc::new(description.clone()), true, None, None) {
             // The SIP announcement of an address has precedence.
-            if !is_a_calls {
-                self.announce(Binding::NO_CALL, announcement, &mut news);
+            if !self.endpoints.is_a_calls(announcement.address) {
+                self.announce(at, Binding::NO_CALL, &announcement, &mut news);
             }
         }
         news
@@ -257,104 +254,68 @@ impl Calls {
             self.by_id.remove(&dialog.call_id);
         }
         for address in &dialog.addresses {
-            if self.endpoints.get(address).is_some_and(|endpoint| endpoint.call == number)
-                && let Some(endpoint) = self.endpoints.remove(address)
-            {
-                endpoint.rtcp.map(|rtcp| self.rtcp.remove(&*rtcp));
-            }
+            self.endpoints.withdraw(*address, number);
         }
         self.free.push(number);
         Some(*dialog)
     }
 
-    /// Returns the call whose SDP named one or both ends of a flow.
-    pub(super) fn binding(&self, source: SocketAddr, destination: SocketAddr) -> Option<Binding> {
-        let bind = |endpoint: &Endpoint, from_caller| Binding {
-            call: endpoint.call,
-            from_caller,
-            audio: endpoint.audio,
-        };
-        if let Some(endpoint) = self.endpoints.get(&destination) {
-            return Some(bind(endpoint, !endpoint.of_caller));
-        }
-        // A party behind NAT receives at an address that no SDP named, from the address that the other party
-        // announced.
-        self.endpoints.get(&source).map(|endpoint| bind(endpoint, endpoint.of_caller))
+    /// Returns the call whose SDP named one or both ends of a flow, and the others that its packets belong to.
+    pub(super) fn binding(&self, at: Micros, source: SocketAddr, destination: SocketAddr) -> Option<Bound> {
+        self.endpoints.bind(at, (source, destination), &|call| standing(&self.calls, call))
+    }
+
+    /// Whether a call ended so long ago that no late packet is expected any more.
+    pub(super) fn is_over(&self, call: u32, at: Micros) -> bool {
+        standing(&self.calls, call).is_some_and(|call| call.is_over(at))
     }
 
     /// The RTP address that belongs to the RTCP at `address`.
     pub(super) fn rtp_address(&self, address: SocketAddr) -> SocketAddr {
-        if let Some(rtp) = self.rtcp.get(&address) {
-            return *rtp;
-        }
-        let shared = self.endpoints.contains_key(&address);
-        let below = address.port().checked_sub(1).filter(|port| *port > 0 && !shared);
-        below.map_or(address, |port| SocketAddr::new(address.ip(), port))
+        self.endpoints.rtp_address(address)
     }
 
-    /// The meaning of the payload types sent to `destination`, where signalling defines it.
-    pub(super) fn payloads(&self, source: SocketAddr, destination: SocketAddr) -> Option<Meanings> {
-        let endpoint = self.endpoints.get(&destination).or_else(|| self.endpoints.get(&source))?;
-        Some(Arc::clone(&endpoint.payloads))
+    /// The meaning of the payload types of a flow that belongs to a call, where signalling defines it.
+    pub(super) fn payloads(&self, binding: Binding, ends: (SocketAddr, SocketAddr)) -> Option<Meanings> {
+        self.endpoints.payloads(binding, ends)
     }
 
     /// The packet durations that the sender and the receiver of a bound stream advertised.
-    pub(super) fn ptime_ms(&self, binding: Binding) -> (Option<u32>, Option<u32>) {
-        match self.get(binding.call).map(|call| call.ptime_ms) {
+    pub(super) fn ptime_ms(&self, binding: Binding, ends: (SocketAddr, SocketAddr)) -> AdvertisedPtime {
+        match self.get(binding.call).and_then(|call| call.ptime_ms) {
             Some((caller, called)) if binding.audio => {
-                if binding.from_caller {
-                    (caller, called)
-                } else {
-                    (called, caller)
-                }
+                Some(if binding.from_caller { (caller, called) } else { (called, caller) })
             }
-            _ => (None, None),
+            // Another section than the audio that the parties agreed on, or no agreement was seen.
+            _ => self.endpoints.ptime_ms(binding, ends),
         }
     }
 
-    fn announce(&mut self, call: u32, announcement: Announcement, news: &mut News) {
-        if self.endpoints.len() >= ENDPOINTS_MAX {
-            let calls = &self.calls;
-            self.endpoints.retain(|_, endpoint| {
-                let call = calls.get(endpoint.call as usize).and_then(Option::as_ref);
-                call.is_some_and(|call| call.ended.is_none())
-            });
-            let endpoints = &self.endpoints;
-            self.rtcp.retain(|_, rtp| endpoints.contains_key(rtp));
+    fn announce(&mut self, at: Micros, call: u32, announcement: &Announcement, news: &mut News) {
+        let standing = |call: u32| standing(&self.calls, call);
+        if self.endpoints.is_full() {
+            self.endpoints.retain_live(&standing);
             news.anything = true;
         }
-        if self.endpoints.len() >= ENDPOINTS_MAX {
+        let address = announcement.address;
+        let Effect::Changed(rivals) = self.endpoints.announce(at, call, announcement, &standing) else {
+            return;
+        };
+        news.announced.push(address);
+        if self.ends.is_none() && rivals.is_empty() {
             return;
         }
-        let Announcement { address, rtcp, of_caller, audio, sdp, place } = announcement;
-        let Some(media) = sdp.media.get(place) else { return };
-        let payloads = self.meanings.meanings(media);
-        let unchanged = self.endpoints.get(&address).is_some_and(|known| {
-            known.call == call
-                && known.of_caller == of_caller
-                && known.audio == audio
-                && known.rtcp.as_deref() == rtcp.as_ref()
-                && is_same(&known.payloads, &payloads)
-        });
-        if !unchanged {
-            self.generation = self.generation.wrapping_add(1);
-            let endpoint = Endpoint { call, of_caller, audio, payloads, rtcp: rtcp.map(Box::new) };
-            let before = self.endpoints.insert(address, endpoint).and_then(|before| before.rtcp);
-            if let Some(before) = before {
-                self.rtcp.remove(&*before);
-            }
-            if let Some(rtcp) = rtcp {
-                self.rtcp.insert(rtcp, address);
-            }
-            news.announced.push(address);
-            let keeps = self.ends.is_some();
-            if let Some(dialog) =
-                self.get_mut(call).filter(|dialog| keeps && !dialog.addresses.contains(&address))
-            {
+        for number in rivals.into_iter().chain([call]) {
+            if let Some(dialog) = self.get_mut(number).filter(|dialog| !dialog.addresses.contains(&address)) {
                 dialog.addresses.push(address);
             }
         }
     }
+}
+
+/// The state of a call; `None` when there is none with that number.
+fn standing(calls: &[Option<Box<Dialog>>], number: u32) -> Option<Standing> {
+    calls.get(number as usize)?.as_deref().map(Dialog::standing)
 }
 
 /// Whether the SDP of a message is an offer or an answer, and not a list of a host's capabilities.
@@ -418,5 +379,3 @@ pub(super) fn report(
 
 /// Calls of one capture.
 const CALLS_MAX: usize = 500_000;
-/// Media addresses known at one time.
-const ENDPOINTS_MAX: usize = 200_000;

@@ -3,7 +3,8 @@
 //! The observer is no party. It sees the requests and responses of one hop, possibly late, twice or not at
 //! all, so nothing here requires an order that a lost packet could break.
 
-use std::net::{IpAddr, SocketAddr};
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sidetone_call::media_plan;
@@ -11,11 +12,13 @@ use sidetone_media::session::Description;
 use sidetone_media::time::Micros;
 use sidetone_model::call::HangupCause;
 use sidetone_model::failure::Failure;
-use sidetone_sip::message::{Message, Method};
+use sidetone_sip::message::{Message, Method, Request};
 use sidetone_sip::sdp::{Negotiated, Role, SessionDescription, audio_place};
 
+use super::announcements::{Announcement, announcements, first_audio, shares_addresses};
 use super::attempt::Attempt;
 use super::embedded_sdp::described;
+use super::endpoints::Standing;
 use super::ladder::{Ladder, short};
 use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
@@ -33,8 +36,9 @@ pub(super) struct Dialog {
     pub(super) cause: Option<HangupCause>,
     /// The codec that offer and answer agreed on.
     pub(super) codec: Option<String>,
-    /// The packet durations that the caller and the called party advertised, in milliseconds.
-    pub(super) ptime_ms: (Option<u32>, Option<u32>),
+    /// The packet durations that the caller and the called party advertised, in milliseconds; `None` before offer
+    /// and answer agreed.
+    pub(super) ptime_ms: Option<(Option<u32>, Option<u32>)>,
     /// The last message of the call.
     pub(super) last: Micros,
     /// Its position among all calls, by first INVITE.
@@ -43,10 +47,15 @@ pub(super) struct Dialog {
     pub(super) ladder: Ladder,
     /// The INVITEs and their responses, until one is answered.
     attempt: Option<Box<Attempt>>,
-    /// Flows that were bound to it, and addresses that it announced; recorded only when calls are evicted.
+    /// Flows that were bound to it; recorded only when calls are evicted.
     pub(super) flows: Vec<u32>,
+    /// Addresses that it announced: all when calls are evicted, otherwise those that other calls announced too.
     pub(super) addresses: Vec<SocketAddr>,
     caller_tag: String,
+    /// The tag of the party that answered, once it has; empty when it gave none.
+    called_tag: String,
+    /// Whether the first INVITE was seen on another hop as well.
+    is_forwarded: bool,
     invite_number: u32,
     /// The first INVITE went from the first to the second of these.
     hop: (SocketAddr, SocketAddr),
@@ -88,21 +97,6 @@ struct Exchange {
     part: Part,
 }
 
-/// The address where a party wants its media, to be entered into the endpoint table.
-#[derive(Debug)]
-pub(super) struct Announcement {
-    pub(super) address: SocketAddr,
-    /// The address of its RTCP, if that is neither the same port nor the next one.
-    pub(super) rtcp: Option<SocketAddr>,
-    /// The address is the caller's.
-    pub(super) of_caller: bool,
-    /// It is the audio that the call is judged by.
-    pub(super) audio: bool,
-    /// The description that contains it, and the index of its section.
-    pub(super) sdp: Arc<SessionDescription>,
-    pub(super) place: usize,
-}
-
 impl Dialog {
     /// The call that this INVITE begins; `None` for any other message.
     pub(super) fn begin(at: Micros, hop: (SocketAddr, SocketAddr), message: &Message) -> Option<Self> {
@@ -129,13 +123,15 @@ impl Dialog {
             status: None,
             cause: None,
             codec: None,
-            ptime_ms: (None, None),
+            ptime_ms: None,
             last: at,
             serial: 0,
             ladder: Ladder::default(),
             flows: Vec::new(),
             addresses: Vec::new(),
             caller_tag: from.tag().unwrap_or_default().to_owned(),
+            called_tag: String::new(),
+            is_forwarded: false,
             invite_number: headers.cseq().map_or(0, |cseq| cseq.number),
             hop,
             pending: None,
@@ -164,6 +160,19 @@ impl Dialog {
         })
     }
 
+    /// Its state, as far as it decides which packets are its own.
+    pub(super) fn standing(&self) -> Standing {
+        Standing { started: self.started, answered: self.answered, ended: self.ended }
+    }
+
+    /// Whether [`Dialog::message`] takes a message with this Call-ID; [`Dialog::behind`] takes the others.
+    ///
+    /// Without a Record-Route of the proxy, the parties talk to each other directly once the call is answered.
+    pub(super) fn takes(&self, (source, destination): (SocketAddr, SocketAddr), message: &Message) -> bool {
+        self.is_callers_hop(source, destination)
+            || (!self.is_forwarded && self.is_within(message) == Some(true))
+    }
+
     /// Takes a message with this Call-ID; returns the media addresses that it announces, and adds the changes
     /// to `leg`.
     pub(super) fn message(
@@ -174,8 +183,8 @@ impl Dialog {
         known: &mut Announced,
         leg: &mut Vec<LegSignal>,
     ) -> Vec<Announcement> {
-        if !self.is_callers_hop(source, destination) {
-            self.behind(source, message);
+        // A fork that answered later, or a request that the called party will not know: another dialog (RFC 3261 §12).
+        if self.is_within(message) == Some(false) {
             return Vec::new();
         }
         let headers = message.headers();
@@ -194,6 +203,9 @@ impl Dialog {
                         _ => {}
                     }
                 }
+                if of_caller && *request.method() == Method::Ack {
+                    self.acknowledged(at, cseq.number, request, leg);
+                }
                 self.request(at, request.method(), cseq.number, of_caller, leg);
                 let part = match request.method() {
                     Method::Ack | Method::Prack => Part::Closing,
@@ -208,7 +220,9 @@ impl Dialog {
                     if let Some(attempt) = self.attempt.as_mut().filter(|_| of_caller) {
                         attempt.response(source, cseq.number, response);
                     }
-                    self.invite_response(at, status, cseq.number, of_caller, leg);
+                    if self.invite_response(at, status, cseq.number, of_caller, leg) {
+                        self.called_tag = headers.to_tag().map(Cow::into_owned).unwrap_or_default();
+                    }
                 }
                 let usable =
                     status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
@@ -221,7 +235,9 @@ impl Dialog {
     }
 
     /// Takes a message of a hop after the caller's: the caller's refusal may originate there.
-    fn behind(&mut self, source: SocketAddr, message: &Message) {
+    pub(super) fn behind(&mut self, source: SocketAddr, message: &Message) {
+        let invite = message.as_request().filter(|request| *request.method() == Method::Invite);
+        self.is_forwarded |= invite.is_some_and(|invite| tag(invite.headers().to_tag()).is_empty());
         let invites = message.headers().cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
         if let (Message::Response(response), Some(attempt), true) = (message, &mut self.attempt, invites) {
             attempt.response_behind(source, response);
@@ -256,6 +272,21 @@ impl Dialog {
             || (between_hosts && (source.ip() == caller.ip() || destination.ip() == caller.ip()))
     }
 
+    /// Whether a message belongs to the dialog of the first 2xx; `None` when it has not both tags, or nobody has
+    /// answered.
+    fn is_within(&self, message: &Message) -> Option<bool> {
+        let headers = message.headers();
+        let (from, to) = (tag(headers.from_tag()), tag(headers.to_tag()));
+        if [&self.caller_tag, &self.called_tag].iter().any(|tag| tag.is_empty())
+            || from.is_empty()
+            || to.is_empty()
+        {
+            return None;
+        }
+        let is_pair = |one: &str, other: &str| one == self.caller_tag && other == self.called_tag;
+        Some(is_pair(&from, &to) || is_pair(&to, &from))
+    }
+
     fn request(
         &mut self,
         at: Micros,
@@ -282,6 +313,7 @@ impl Dialog {
         }
     }
 
+    /// Takes a response to an INVITE; returns whether it answers the call.
     fn invite_response(
         &mut self,
         at: Micros,
@@ -289,23 +321,39 @@ impl Dialog {
         number: u32,
         of_caller: bool,
         leg: &mut Vec<LegSignal>,
-    ) {
+    ) -> bool {
         if !of_caller || number != self.invite_number || self.answered.is_some() || status < 200 {
-            return;
+            return false;
         }
         self.status = Some(status);
         if status < 300 {
-            // A 200 that crossed a CANCEL: the call was answered, and a BYE will follow.
-            self.answered = Some(at);
-            self.attempt = None;
-            if self.ended.take().is_some() {
-                leg.push(LegSignal::Resumed);
-            }
-            self.cause = None;
-            leg.push(LegSignal::Answered);
+            self.answer(at, leg);
         } else if self.cause != Some(HangupCause::OriginatorCancel) {
             self.end(at, HangupCause::from_sip_status(status), leg);
         }
+        status < 300
+    }
+
+    /// The ACK of a 200 that was not captured: the call was answered before it.
+    fn acknowledged(&mut self, at: Micros, number: u32, ack: &Request, leg: &mut Vec<LegSignal>) {
+        let called_tag = tag(ack.headers().to_tag());
+        let attempt =
+            self.attempt.as_ref().filter(|_| number == self.invite_number && !called_tag.is_empty());
+        if attempt.is_some_and(|attempt| attempt.is_accepted_by(number, ack)) {
+            self.called_tag = called_tag.into_owned();
+            self.answer(at, leg);
+        }
+    }
+
+    /// The call was answered. A 200 may cross a CANCEL; a BYE will follow then.
+    fn answer(&mut self, at: Micros, leg: &mut Vec<LegSignal>) {
+        self.answered = Some(at);
+        self.attempt = None;
+        if self.ended.take().is_some() {
+            leg.push(LegSignal::Resumed);
+        }
+        self.cause = None;
+        leg.push(LegSignal::Answered);
     }
 
     /// Ends the call. The leg of an answered call is judged now; an unanswered call may still resume.
@@ -328,7 +376,7 @@ impl Dialog {
     ) -> Vec<Announcement> {
         let Some(sdp) = sdp.map(kept) else { return Vec::new() };
         self.exchanges += 1;
-        let mut announced = announcements(&sdp, by_caller, first_audio(&sdp));
+        let mut announced = announcements(&sdp, by_caller, first_audio(&sdp), None);
         let answers = self.pending.as_ref().is_some_and(|offer| {
             offer.by_caller != by_caller
                 && match part {
@@ -342,10 +390,11 @@ impl Dialog {
             Some(offer) if answers => {
                 offer.answered = true;
                 // The answer may refuse the first audio section, or list the audio at another index.
-                let judged = audio_place(&offer.sdp, &sdp);
+                let (judged, answer) = (audio_place(&offer.sdp, &sdp), &*sdp);
                 for (sdp, by_caller) in [(&offer.sdp, offer.by_caller), (&sdp, by_caller)] {
-                    if judged.is_some() && judged != first_audio(sdp) {
-                        announced.extend(announcements(sdp, by_caller, judged));
+                    let is_another = judged != first_audio(sdp) || shares_addresses(sdp);
+                    if judged.is_some() && is_another {
+                        announced.extend(announcements(sdp, by_caller, judged, Some(answer)));
                     }
                 }
                 let (role, far_role) = if offer.by_caller {
@@ -382,7 +431,7 @@ impl Dialog {
 
     fn settle(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
         self.codec = negotiated.codec().map(|codec| media_plan::canonical_name(&codec.name));
-        self.ptime_ms = (negotiated.ptime_ms, negotiated.own_ptime_ms);
+        self.ptime_ms = Some((negotiated.ptime_ms, negotiated.own_ptime_ms));
         let mut description = media_plan::description(negotiated, Some(self.hop.0.ip()));
         let payloads = known.settled(std::mem::take(&mut description.payloads));
         if is_unchanged(&self.settled, &description, &payloads) {
@@ -429,35 +478,9 @@ fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
     Arc::new(sdp)
 }
 
-/// The index of the audio section, as far as one description can determine it.
-fn first_audio(sdp: &SessionDescription) -> Option<usize> {
-    sdp.media.iter().position(|media| media.port != 0 && media.is_rtp_audio())
-}
-
-/// The addresses where a description wants its media; `judged` is the index of the audio that decides the
-/// call's verdict.
-pub(super) fn announcements(
-    sdp: &Arc<SessionDescription>,
-    of_caller: bool,
-    judged: Option<usize>,
-) -> Vec<Announcement> {
-    let mut out = Vec::new();
-    for (place, media) in sdp.media.iter().enumerate() {
-        let address = sdp.rtp_address(media).filter(|address| address.port() != 0 && is_usable(address.ip()));
-        if let Some(address) = address.filter(|_| media.protocol.contains("RTP/")) {
-            let below = |rtcp: &SocketAddr| {
-                rtcp.ip() == address.ip() && rtcp.port().wrapping_sub(1) == address.port()
-            };
-            let rtcp = sdp.rtcp_address(media, false).filter(|rtcp| *rtcp != address && !below(rtcp));
-            let audio = judged == Some(place);
-            out.push(Announcement { address, rtcp, of_caller, audio, sdp: Arc::clone(sdp), place });
-        }
-    }
-    out
-}
-
-fn is_usable(address: IpAddr) -> bool {
-    !address.is_unspecified()
+/// A tag of From or To; empty without one.
+fn tag<E>(tag: Result<Cow<'_, str>, E>) -> Cow<'_, str> {
+    tag.unwrap_or_default()
 }
 
 /// SDP bodies of one call that are read; each costs memory and time.

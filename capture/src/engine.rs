@@ -59,8 +59,8 @@ pub struct FinishedCall {
     /// The call; [`CallReport::streams`] are indices into `streams`. `None` for streams that no SDP
     /// announced.
     pub call: Option<CallReport>,
-    /// Its streams by their first packet. A stream that several calls used one after the other belongs to the
-    /// last.
+    /// Its streams by their first packet. A stream that several calls used, one after the other or at once, belongs
+    /// to the last.
     pub streams: Vec<StreamReport>,
 }
 

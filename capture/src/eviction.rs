@@ -10,7 +10,7 @@ use super::analysis::{StreamFacts, StreamReport};
 use super::dialog::Dialog;
 use super::leg::{Leg, LegReport};
 use super::router::{Known, Router};
-use super::stream::{Finished, Stream};
+use super::stream::{AdvertisedPtime, Finished, Stream};
 
 /// A stream that is over, with the router's data about it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct EndedStream {
     /// Whether a call announced it.
     pub(super) announced: bool,
     /// The packet durations that its sender and its receiver advertised.
-    ptime_ms: (Option<u32>, Option<u32>),
+    pub(super) ptime_ms: AdvertisedPtime,
 }
 
 /// Calls and streams that were removed from an engine, each in order of their beginnings, to be judged.
@@ -53,8 +53,10 @@ pub(super) struct JudgedStream {
 impl EndedStream {
     /// Returns the stream with `number`, while its calls are still in the tables.
     pub(super) fn of(router: &Router, number: u32) -> Option<Self> {
-        let binding = router.streams.get(number)?.bindings.last();
-        let ptime_ms = binding.map_or((None, None), |binding| router.calls.ptime_ms(*binding));
+        let known = router.streams.get(number)?;
+        let binding = known.bindings.last();
+        let ptime_ms = binding.zip(router.flows.ends(known.flow));
+        let ptime_ms = ptime_ms.and_then(|(binding, ends)| router.calls.ptime_ms(*binding, ends));
         Some(EndedStream { number, announced: binding.is_some(), ptime_ms })
     }
 }

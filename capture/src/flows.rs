@@ -33,6 +33,8 @@ pub(super) struct Hot {
 pub(super) struct Flow {
     /// The call whose SDP names this flow, as of `generation`.
     pub(super) binding: Option<Binding>,
+    /// Other calls whose SDP names both ends of it: all of its packets take the slow path.
+    pub(super) others: Box<[Binding]>,
     /// The generation of the endpoint table when the binding was looked up.
     pub(super) generation: u32,
     /// Whether an announcement for one of its ends can find it.
@@ -240,8 +242,11 @@ impl Flows {
 
     /// Unbinds a flow from `call`.
     pub(super) fn unbind(&mut self, number: u32, call: u32) {
-        let flow = self.flows.get_mut(number as usize);
-        if let Some(flow) = flow.filter(|flow| flow.binding.is_some_and(|binding| binding.call == call)) {
+        let Some(flow) = self.flows.get_mut(number as usize) else { return };
+        if flow.others.iter().any(|other| other.call == call) {
+            flow.others = flow.others.iter().copied().filter(|other| other.call != call).collect();
+        }
+        if flow.binding.is_some_and(|binding| binding.call == call) {
             flow.binding = None;
             if let Some(hot) = self.hot.get_mut(number as usize) {
                 hot.stream = NONE;

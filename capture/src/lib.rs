@@ -7,6 +7,7 @@
 
 mod accumulator;
 mod analysis;
+mod announcements;
 mod attempt;
 mod call_leg;
 mod calls;
@@ -15,6 +16,7 @@ mod compose;
 mod dialog;
 mod direction_pairs;
 mod embedded_sdp;
+mod endpoints;
 mod engine;
 mod eviction;
 mod excerpt;

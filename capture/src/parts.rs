@@ -122,8 +122,8 @@ impl Rest {
         for number in &numbers {
             let Some(known) = router.streams.get(*number) else { continue };
             if !known.bindings.iter().any(Binding::has_call) {
-                let announced = !known.bindings.is_empty();
-                outlines.insert(*number, accumulator.conclude(*number, announced));
+                let Some(ended) = EndedStream::of(router, *number) else { continue };
+                outlines.insert(*number, accumulator.conclude(*number, ended.announced, ended.ptime_ms));
             }
         }
         let (mut sides, mut alone) = (Vec::new(), Vec::new());

@@ -38,11 +38,20 @@ impl Announced {
         if let Some(known) = known {
             return Arc::clone(&known.meanings);
         }
-        let meanings = meanings(Some(media));
+        let meanings = meanings(&[media]);
         let (kind, codecs) = (media.kind.clone(), media.codecs.clone());
         let announcement = Announcement { kind, is_protected, codecs, meanings: Arc::clone(&meanings) };
         remember(&mut self.announced, announcement);
         meanings
+    }
+
+    /// Returns the payload types of sections with one address; the first that defines a number has precedence.
+    pub(super) fn meanings_of<'a>(&mut self, sections: impl Iterator<Item = &'a Media>) -> Meanings {
+        let sections: Vec<&Media> = sections.collect();
+        match *sections.as_slice() {
+            [media] => self.meanings(media),
+            _ => meanings(&sections),
+        }
     }
 
     /// Returns the shared copy of `payloads`.
@@ -67,14 +76,20 @@ pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-/// The static types, the dynamic types, and the types that `announced` defines.
+/// The static types, the dynamic types, and the types that sections with one address define: the first that defines a
+/// number has precedence.
 ///
 /// A dynamic type that no SDP announced is [`PayloadKind::Other`]: its packets are counted, but not timed unless the
 /// clock can be inferred ([`super::clock_inference`]). Payloads may contain the authentication tag of SRTP, also where no
 /// SDP says whether they do.
-pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
-    let mut payloads = untagged_meanings(announced);
-    if announced.is_none_or(Media::is_protected) {
+pub(super) fn meanings(sections: &[&Media]) -> Meanings {
+    let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
+        let clock = ClockRate::new(hz)?;
+        Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.to_owned() })
+    });
+    let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
+    sections.iter().rev().for_each(|media| define(&mut payloads, media));
+    if sections.is_empty() || sections.iter().any(|media| media.is_protected()) {
         for payload in &mut payloads {
             payload.bytes_per_ms = payload.tagged_bytes_per_ms();
         }
@@ -82,14 +97,8 @@ pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     payloads.into()
 }
 
-/// The meanings of payload types whose payloads contain no authentication tag.
-fn untagged_meanings(announced: Option<&Media>) -> Vec<Payload> {
-    let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
-        let clock = ClockRate::new(hz)?;
-        Some(Payload { number, kind, clock, bytes_per_ms, default_ptime_ms: None, name: name.to_owned() })
-    });
-    let mut payloads: Vec<Payload> = fixed.chain((96..128).map(unannounced)).collect();
-    let Some(media) = announced else { return payloads };
+/// Enters the types that `media` defines.
+fn define(payloads: &mut Vec<Payload>, media: &Media) {
     for codec in &media.codecs {
         let Some(mut payload) = media_plan::payload(codec, codec.payload_type) else { continue };
         if media.kind != MediaKind::Audio {
@@ -104,7 +113,6 @@ fn untagged_meanings(announced: Option<&Media>) -> Vec<Payload> {
             Err(place) => payloads.insert(place, payload),
         }
     }
-    payloads
 }
 
 /// Whether `number` is a dynamic type that no SDP announced.
@@ -181,7 +189,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_once_and_in_order() {
-        let payloads = meanings(None);
+        let payloads = meanings(&[]);
         assert!(payloads.windows(2).all(|pair| pair[0].number < pair[1].number));
         assert_eq!(seen(&payloads, 8), Some(("PCMA", 8_000, Audio)));
         assert_eq!(seen(&payloads, 111), Some(("", 8_000, Other)));
@@ -193,7 +201,7 @@ mod tests {
         let sdp = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n\
             m=audio 4000 RTP/AVP 111 101\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:101 telephone-event/48000\r\n";
         let description = SessionDescription::parse(sdp.as_bytes()).unwrap();
-        let payloads = meanings(description.media.first());
+        let payloads = meanings(&[&description.media[0]]);
         assert_eq!(seen(&payloads, 111), Some(("opus", 48_000, Audio)));
         assert_eq!(seen(&payloads, 101), Some(("telephone-event", 48_000, PayloadKind::Event)));
         assert_eq!(seen(&payloads, 0), Some(("PCMU", 8_000, Audio)));

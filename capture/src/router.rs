@@ -16,6 +16,7 @@ use super::accumulator::Accumulator;
 use super::analysis::Skipped;
 use super::calls::{Calls, News, Refused};
 use super::embedded_sdp::session_description;
+use super::endpoints::Bound;
 use super::flow_key::Key;
 use super::flows::{Binding, Flows};
 use super::payload_kind::{is_rtp, is_sip, unpadded};
@@ -134,7 +135,7 @@ impl Router {
             listens: false,
             has_media: false,
             times: Times::default(),
-            unannounced: payloads::meanings(None),
+            unannounced: payloads::meanings(&[]),
             scratch: Vec::new(),
             reassembly: Reassembly::default(),
         }
@@ -272,7 +273,7 @@ impl Router {
                 self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, accumulator);
             }
         } else if let Some(description) = session_description(datagram.payload) {
-            let news = self.calls.describe(&description);
+            let news = self.calls.describe(at, &description);
             self.news(at, Ok(Some(news)), accumulator);
         }
     }
@@ -300,7 +301,9 @@ impl Router {
     /// Passes RTCP to the leg of its call, and to the streams that it reports on.
     fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, accumulator: &mut Accumulator) {
         let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
-        if let Some(binding) = self.calls.binding(source, destination) {
+        let bound = self.calls.binding(at, source, destination);
+        let bindings = bound.iter().flat_map(|bound| bound.others.iter().chain([&bound.binding]));
+        for binding in bindings {
             self.has_media |= binding.has_call();
             let leg = binding.leg();
             let (source, datagram) = (datagram.source, Box::from(datagram.payload));
@@ -364,7 +367,7 @@ impl Router {
             return;
         };
         let ends = key.ends();
-        let binding = self.bind(number, ends);
+        let binding = self.bind(at, number, ends);
         self.has_media |= binding.as_ref().is_some_and(Binding::has_call);
         let Some(flow) = self.flows.get_mut(number) else { return };
         let generation = flow.generation;
@@ -375,10 +378,12 @@ impl Router {
         });
         let leg = binding.map_or(LegEnd::NONE, Binding::leg);
         let Some((stream, before)) = found else {
+            let leg = self.release(at, number).map_or(LegEnd::NONE, Binding::leg);
             self.unknown_ssrc(at, number, ends, packet, accumulator);
             // The leg counts the packet whether or not it belongs to a stream.
             let heard = if self.listens { rtp.heard() } else { None };
             accumulator.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
+            self.share(at, number, rtp, accumulator);
             return;
         };
         if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
@@ -388,7 +393,9 @@ impl Router {
             known.seen = at;
             if known.generation != generation {
                 known.generation = generation;
-                let payloads = self.calls.payloads(ends.0, ends.1);
+                let flow = self.flows.get(number);
+                flow.into_iter().flat_map(|flow| &flow.others).for_each(|other| known.add(*other));
+                let payloads = binding.and_then(|binding| self.calls.payloads(binding, ends));
                 if let Some(payloads) = binding.and_then(|binding| known.bind(binding, payloads)) {
                     accumulator.stream(at, stream, StreamSignal::Described(payloads));
                 }
@@ -396,7 +403,7 @@ impl Router {
         }
         let heard = if self.listens { rtp.heard() } else { None };
         accumulator.packet(at, &packet, ends, heard.as_ref(), stream, leg);
-        let is_listed = self.flows.list(number);
+        let is_listed = !self.share(at, number, rtp, accumulator) && self.flows.list(number);
         if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
             hot.ssrc = packet.ssrc;
             hot.stream = stream;
@@ -404,16 +411,45 @@ impl Router {
         }
     }
 
+    /// Passes a packet to the legs of the other calls that its flow belongs to; returns whether there are any.
+    fn share(&mut self, at: Micros, number: u32, rtp: &Rtp<'_>, accumulator: &mut Accumulator) -> bool {
+        let Some(ends) = self.flows.ends(number) else { return false };
+        let others = self.flows.get(number).map(|flow| &flow.others).filter(|others| !others.is_empty());
+        for other in others.into_iter().flatten() {
+            let heard = if self.listens { rtp.heard() } else { None };
+            let leg = other.leg();
+            accumulator.leg(at, leg, LegSignal::packet(leg, ends, rtp.packet, heard));
+        }
+        others.is_some()
+    }
+
     /// Returns the call that a flow belongs to; looks it up again if announcements were made since.
-    fn bind(&mut self, number: u32, (source, destination): (SocketAddr, SocketAddr)) -> Option<Binding> {
+    fn bind(
+        &mut self,
+        at: Micros,
+        number: u32,
+        (source, destination): (SocketAddr, SocketAddr),
+    ) -> Option<Binding> {
         let flow = self.flows.get_mut(number)?;
         if flow.generation != self.calls.generation() {
             flow.generation = self.calls.generation();
-            let binding = self.calls.binding(source, destination);
-            if let Some(binding) = binding.filter(|binding| flow.binding != Some(*binding)) {
-                flow.binding = Some(binding);
-                self.calls.bound(binding.call, number);
+            if let Some(Bound { binding, others }) = self.calls.binding(at, source, destination) {
+                let before = std::mem::replace(&mut flow.others, others);
+                let others = flow.others.iter().copied().filter(|other| !before.contains(other));
+                let is_new = flow.binding.replace(binding) != Some(binding);
+                let news = others.chain(is_new.then_some(binding));
+                news.for_each(|binding| self.calls.bound(binding.call, number));
             }
+        }
+        flow.binding
+    }
+
+    /// Unbinds a flow from a call that was over before a new stream of the flow begins: the ports are used by another
+    /// call, whose signalling was not captured. Returns the call that the flow belongs to.
+    fn release(&mut self, at: Micros, number: u32) -> Option<Binding> {
+        let flow = self.flows.get_mut(number)?;
+        if flow.binding.is_some_and(|binding| self.calls.is_over(binding.call, at)) {
+            (flow.binding, flow.others) = (None, Box::default());
         }
         flow.binding
     }
@@ -449,13 +485,13 @@ impl Router {
             }
         };
         let payloads = binding
-            .and_then(|_| self.calls.payloads(source, destination))
+            .and_then(|binding| self.calls.payloads(binding, (source, destination)))
             .unwrap_or_else(|| Arc::clone(&self.unannounced));
         let stream = self.streams.add(Known {
             flow: number,
             ssrc: packet.ssrc,
             serial: 0,
-            bindings: Vec::from_iter(binding),
+            bindings: flow.others.iter().copied().chain(binding).collect(),
             seen: at,
             generation: flow.generation,
             payloads: Arc::clone(&payloads),
@@ -522,11 +558,15 @@ impl Streams {
 }
 
 impl Known {
-    /// Binds the stream to its latest announcement, and returns its payload types if they have changed.
-    fn bind(&mut self, binding: Binding, payloads: Option<Meanings>) -> Option<Meanings> {
+    fn add(&mut self, binding: Binding) {
         if self.bindings.len() < BINDINGS_MAX && !self.bindings.contains(&binding) {
             self.bindings.push(binding);
         }
+    }
+
+    /// Binds the stream to its latest announcement, and returns its payload types if they have changed.
+    fn bind(&mut self, binding: Binding, payloads: Option<Meanings>) -> Option<Meanings> {
+        self.add(binding);
         let payloads = payloads.filter(|payloads| !Arc::ptr_eq(payloads, &self.payloads))?;
         let changes = payloads != self.payloads;
         self.payloads = Arc::clone(&payloads);

@@ -71,6 +71,10 @@ pub(super) struct Outline {
     pub(super) payload_types: Vec<u8>,
 }
 
+/// The packet durations that the sender and the receiver of a stream advertised, in milliseconds; `None` when the
+/// description of one of them was not captured, and the other names none.
+pub(super) type AdvertisedPtime = Option<(Option<u32>, Option<u32>)>;
+
 impl Stream {
     /// Returns a stream that begins now.
     pub(super) fn new(at: Micros, ends: Ends, payloads: Meanings) -> Self {
@@ -242,19 +246,15 @@ impl Stream {
 
     /// Ends a stream that no call announced, before its report is requested; `None` as for
     /// [`Stream::finish`].
-    pub(super) fn conclude(&mut self, announced: bool) -> Option<Outline> {
-        self.end(announced, (None, None))?;
+    pub(super) fn conclude(&mut self, announced: bool, ptime_ms: AdvertisedPtime) -> Option<Outline> {
+        self.end(announced, ptime_ms)?;
         Some(Outline { span: (self.begun, self.last), payload_types: self.session.payload_types() })
     }
 
     /// Returns the judgement; `None` for packets that no SDP announced and that are too few for a stream.
     ///
-    /// `ptime_ms` are the packet durations that the two parties advertised, the sender's first.
-    pub(super) fn finish(
-        mut self,
-        announced: bool,
-        ptime_ms: (Option<u32>, Option<u32>),
-    ) -> Option<Finished> {
+    /// `ptime_ms` are the packet durations that the two parties advertised.
+    pub(super) fn finish(mut self, announced: bool, ptime_ms: AdvertisedPtime) -> Option<Finished> {
         self.end(announced, ptime_ms)?;
         let is_clock_inferred = self.is_clock_inferred();
         let mut report = Box::new(self.session.into_report(self.last));
@@ -288,10 +288,14 @@ impl Stream {
     }
 
     /// Ends the stream; sets the packet duration that it is judged by, unless that was done already.
-    fn end(&mut self, announced: bool, ptime_ms: (Option<u32>, Option<u32>)) -> Option<()> {
+    fn end(&mut self, announced: bool, ptime_ms: AdvertisedPtime) -> Option<()> {
         self.settle_clock();
         if !self.session.is_closed() {
-            let ptime_ms = if announced { ptime_ms } else { self.unannounced_ptime_ms()? };
+            let ptime_ms = match ptime_ms {
+                Some(ptime_ms) if announced => ptime_ms,
+                None if announced => self.unannounced_ptime_ms().unwrap_or_default(),
+                _ => self.unannounced_ptime_ms()?,
+            };
             self.advertise(self.last, ptime_ms);
             self.session.end(self.last);
         }

@@ -8,6 +8,12 @@ use sidetone_media::verdict::Verdict;
 
 use super::{Analysis, compose, read};
 
+#[path = "tests_addresses.rs"]
+mod addresses;
+#[path = "tests_dialogs.rs"]
+mod dialogs;
+#[path = "tests_ladder.rs"]
+mod ladder;
 #[path = "tests_unruly.rs"]
 mod unruly;
 

@@ -375,11 +375,16 @@ pub(crate) fn already_enveloped(mut response: Response) -> Response {
     response
 }
 
+/// Whether the body of an answer is final.
+pub(crate) fn is_enveloped(response: &Response) -> bool {
+    response.extensions().get::<Enveloped>().is_some()
+}
+
 /// Puts a failure from a lower layer into the envelope; its headers stay.
 pub(crate) fn enveloped(response: Response) -> Response {
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
-    if !failed || response.extensions().get::<Enveloped>().is_some() {
+    if !failed || is_enveloped(&response) {
         return response;
     }
     let (mut kept, _) = response.into_parts();

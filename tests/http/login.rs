@@ -263,6 +263,8 @@ fn the_rate_headers_are_on_every_answer() {
     let cases: Vec<(Option<&str>, &str, Value, u16)> = vec![
         (None, "GET /cdrs", Value::Null, 401),
         (None, "GET /nothing", Value::Null, 404),
+        (None, "GET /", Value::Null, 404),
+        (None, "GET ", Value::Null, 404),
         (None, "GET /openapi.json", Value::Null, 200),
         (None, "POST /auth/login", login, 200),
         (None, "POST /auth/login", large, 413),

@@ -222,12 +222,12 @@ impl ApiError {
         }
     }
 
-    /// The stored answer belongs to an earlier session of the user.
-    pub(crate) fn answered_in_another_session() -> Self {
+    /// The stored answer was sealed with a secret that is no longer known, such as by an older version of the engine.
+    pub(crate) fn answer_unreadable() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "conflict",
-            "the request was carried out; its answer can only be read again by the session that sent it",
+            "the request was carried out, but its answer cannot be read again: look up what it changed",
         )
     }
 

@@ -115,6 +115,7 @@ fn everything() -> Cdr {
         transferred_to: Some(ended(4).call_uuid),
         forwarded_by: Some("1001".into()),
         forward_reason: Some(ForwardReason::DoNotDisturb),
+        forwarded_to: Some("1002".into()),
         device_a: Device { user_agent: Some("Example Phone 7".to_owned()), network: None },
         device_b: Device { user_agent: None, network: Some("192.0.2.0/24".to_owned()) },
         sell_amount: Amount::from_scaled(123_456_789),

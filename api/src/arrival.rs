@@ -1,15 +1,20 @@
 //! Reads the body of a request completely before the request is processed, with limits on length and time.
 
+use std::collections::HashMap;
+
 use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{MatchedPath, Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use sidetone_model::problem::FieldProblem;
 use sidetone_model::prompt::Prompt;
 
 use crate::auth;
-use crate::error::ApiError;
+use crate::error::{ApiError, is_enveloped};
 use crate::state::ApiState;
 
 /// Refuses a URL or headers that are longer than the limits. It runs inside the layer that counts requests,
@@ -26,6 +31,31 @@ pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
         return ApiError::of_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE).into_response();
     }
     next.run(request).await
+}
+
+/// Names the part of a path that is no UTF-8. The routes refuse such a path without a field.
+pub(crate) async fn name_undecodable(
+    parts: Result<Path<HashMap<String, String>>, PathRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    let undecodable = parts.err().and_then(|rejection| undecodable(&rejection));
+    match undecodable {
+        Some(problem) if response.status() == StatusCode::BAD_REQUEST && !is_enveloped(&response) => {
+            ApiError::invalid(vec![problem]).into_response()
+        }
+        _ => response,
+    }
+}
+
+/// Returns the problem of a part of the path that is no UTF-8 when decoded.
+fn undecodable(rejection: &PathRejection) -> Option<FieldProblem> {
+    let PathRejection::FailedToDeserializePathParams(failed) = rejection else { return None };
+    let ErrorKind::InvalidUtf8InPathParam { key } = failed.kind() else { return None };
+    let is_id = key == "uuid" || key.ends_with("id");
+    let message = if is_id { "must be a UUID" } else { "must be in UTF-8" };
+    Some(FieldProblem { field: key.clone(), message: message.to_owned() })
 }
 
 /// Passes the body on in memory; 408 when it takes too long, 413 when it is too long.

@@ -3,14 +3,25 @@
 //! Event streams are sent as they arrive, and recordings and traces keep their ranges.
 
 use axum::body::HttpBody;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Response, StatusCode};
+use axum::extract::Request;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use axum::http::{Method, Response, StatusCode};
+use axum::middleware::Next;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::Predicate;
 
 /// The layer that compresses.
 pub(crate) fn layer() -> CompressionLayer<Texts> {
     CompressionLayer::new().gzip(true).compress_when(Texts)
+}
+
+/// Answers `HEAD` as for a client that accepts no gzip. The length of a compressed answer is known only once it is
+/// compressed, and the answer to `HEAD` would have the length 0 instead (RFC 9110 §8.6).
+pub(crate) async fn plain_head(mut request: Request, next: Next) -> axum::response::Response {
+    if request.method() == Method::HEAD {
+        request.headers_mut().remove(ACCEPT_ENCODING);
+    }
+    next.run(request).await
 }
 
 /// Selects the answers that are compressed.

@@ -222,12 +222,12 @@ impl ApiError {
         }
     }
 
-    /// The stored answer belongs to an earlier session of the user.
-    pub(crate) fn answered_in_another_session() -> Self {
+    /// The stored answer was sealed with a secret that is no longer known, such as by an older version of the engine.
+    pub(crate) fn answer_unreadable() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "conflict",
-            "the request was carried out; its answer can only be read again by the session that sent it",
+            "the request was carried out, but its answer cannot be read again: look up what it changed",
         )
     }
 
@@ -375,11 +375,16 @@ pub(crate) fn already_enveloped(mut response: Response) -> Response {
     response
 }
 
+/// Whether the body of an answer is final.
+pub(crate) fn is_enveloped(response: &Response) -> bool {
+    response.extensions().get::<Enveloped>().is_some()
+}
+
 /// Puts a failure from a lower layer into the envelope; its headers stay.
 pub(crate) fn enveloped(response: Response) -> Response {
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
-    if !failed || response.extensions().get::<Enveloped>().is_some() {
+    if !failed || is_enveloped(&response) {
         return response;
     }
     let (mut kept, _) = response.into_parts();

@@ -25,6 +25,7 @@ use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use axum::{Extension, Router};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -52,26 +53,35 @@ use crate::{arrival, auth, compression, cors, idempotency, peers};
 
 /// All routes, with these ports.
 pub fn router(state: ApiState) -> Router {
-    let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
     let http = Arc::clone(&state.http);
     let catch_panic = CatchPanicLayer::custom(move |panic| panicked(&http, panic));
-    let v1 = Router::from(v1())
-        .fallback(nothing_here)
+    // `nest` does not pass on its own path with a slash, which is not a resource.
+    let slash = Router::new().route("/api/v1/", any(nothing_here));
+    Router::from(probes())
+        .nest("/api/v1", counted(Router::from(v1()).fallback(nothing_here), &state))
+        .merge(counted(slash, &state))
+        .layer(catch_panic)
+        .layer(from_fn_with_state(state.clone(), cors::share))
+        .layer(from_fn_with_state(state.clone(), finish))
+        .layer(compression::layer())
+        .layer(from_fn(compression::plain_head))
+        .with_state(state)
+}
+
+/// Adds the layers of the API to its routes, such as the one that counts requests.
+fn counted(routes: Router<ApiState>, state: &ApiState) -> Router<ApiState> {
+    let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
+    let http = Arc::clone(&state.http);
+    routes
+        .layer(from_fn(arrival::name_undecodable))
         .layer(from_fn_with_state(state.clone(), peers::route))
-        .layer(catch_panic.clone())
+        .layer(CatchPanicLayer::custom(move |panic| panicked(&http, panic)))
         .layer(from_fn_with_state(state.clone(), auth::act))
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn(arrival::bound_address))
         .layer(from_fn_with_state(state.clone(), auth::identify))
-        .layer(Extension(reference));
-    Router::from(probes())
-        .nest("/api/v1", v1)
-        .layer(catch_panic)
-        .layer(from_fn_with_state(state.clone(), cors::share))
-        .layer(from_fn_with_state(state.clone(), finish))
-        .layer(compression::layer())
-        .with_state(state)
+        .layer(Extension(reference))
 }
 
 /// The document of every route, as `GET /api/v1/openapi.json` answers it.

@@ -89,6 +89,7 @@ impl Maker {
             transferred_to: None,
             forwarded_by: None,
             forward_reason: None,
+            forwarded_to: None,
             sell_amount: Amount::from_scaled(i64::from(billsec) * 41_667),
             cost_amount: Amount::from_scaled(i64::from(billsec) * 20_000),
             currency: "EUR".parse().ok(),

@@ -27,7 +27,7 @@ pub struct Facts {
     pub team: Option<TeamId>,
     /// The extension that is called.
     pub called: Option<Called>,
-    /// The trunk the call came from.
+    /// The trunk the call came from; of a call from no trunk, the one it went to.
     pub trunk: Option<TrunkId>,
     /// The direction.
     pub direction: Direction,
@@ -56,6 +56,8 @@ pub struct Forwarded {
     pub by: String,
     /// Why it forwarded the call.
     pub reason: ForwardReason,
+    /// The number that it forwarded the call to, as routed.
+    pub to: Option<String>,
 }
 
 /// The course of the call.
@@ -133,6 +135,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         transferred_to: outcome.transferred_to,
         forwarded_by: facts.forwarded.as_ref().map(|forwarded| forwarded.by.clone()),
         forward_reason: facts.forwarded.as_ref().map(|forwarded| forwarded.reason),
+        forwarded_to: facts.forwarded.as_ref().and_then(|forwarded| forwarded.to.clone()),
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         called: facts.called,

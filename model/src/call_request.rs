@@ -69,14 +69,12 @@ pub struct WouldCall {
     pub to: WouldReach,
     /// The kind of the target's route.
     pub route: RouteKind,
-    /// The price of a minute; absent when the call is not billed.
+    /// The price of a minute; zero when the call is not billed.
     #[cfg_attr(feature = "openapi", schema(example = "0.02"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sell_per_minute: Option<String>,
-    /// The currency of the price; absent when the call is not billed.
+    pub sell_per_minute: String,
+    /// The currency of the price, or that of the organisation.
     #[cfg_attr(feature = "openapi", schema(example = "EUR"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub currency: Option<String>,
+    pub currency: String,
 }
 
 /// The extension that would ring first.

@@ -84,6 +84,9 @@ pub struct Cdr {
     /// Why that extension forwarded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward_reason: Option<ForwardReason>,
+    /// The number that it forwarded the call to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded_to: Option<String>,
     /// The price for the customer.
     pub sell_amount: Amount,
     /// The price of the carrier, in `currency`.
@@ -173,6 +176,7 @@ impl Cdr {
             transferred_to: self.transferred_to,
             forwarded_by: self.forwarded_by.as_deref(),
             forward_reason: self.forward_reason,
+            forwarded_to: self.forwarded_to.as_deref(),
             sell_amount: self.sell_amount.to_text(places),
             cost_amount: margin.then(|| self.cost_amount.to_text(places)),
             margin: margin.then(|| {
@@ -292,6 +296,10 @@ pub struct CdrView<'a> {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "no_answer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_reason: Option<ForwardReason>,
+    /// The number that `forwarded_by` forwarded the call to, as routed; absent in other records, and in older ones.
+    #[cfg_attr(feature = "openapi", schema(example = "+442079460000"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarded_to: Option<&'a str>,
     /// The customer's price, in `currency`.
     #[cfg_attr(feature = "openapi", schema(value_type = Amount))]
     pub sell_amount: String,
@@ -416,6 +424,7 @@ mod tests {
             transferred_to: None,
             forwarded_by: None,
             forward_reason: None,
+            forwarded_to: None,
             sell_amount: Amount::ZERO,
             cost_amount: Amount::ZERO,
             currency: None,

@@ -17,6 +17,7 @@ use sidetone_model::ids::{CallId, CallRequestId, NodeId, OrganisationId};
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_model::room::{RoomName, Rooms};
 use sidetone_store::{NamedExtension, Store};
 use sidetone_switch::queries::{CancelCall, CheckCall, EndCall, Operate, PlaceCall, WrongFields};
 use uuid::Uuid;
@@ -61,6 +62,19 @@ impl CallRequestService {
         Ok(named)
     }
 
+    /// Checks that a conference room which `to` names by its id is inside `scope`. A room that does not exist is a wrong
+    /// field of the request.
+    async fn require_reached_room(&self, scope: Scope, to: &str) -> Result<(), Problem> {
+        let name = to.to_ascii_lowercase().parse::<RoomName>().ok();
+        let Some(room) = name.and_then(RoomName::room_id) else { return Ok(()) };
+        match self.store.find(room).await? {
+            Some(room) if !scope.reaches(room.organisation_id) => {
+                Err(Problem::Forbidden("to: the conference room is outside the caller's scope".to_owned()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     async fn checked(
         &self,
         scope: Scope,
@@ -79,6 +93,7 @@ impl CallRequestService {
             return Err(Problem::Unprocessable(self.wrong(scope, given).await?));
         };
         require_covered(scope, &named)?;
+        self.require_reached_room(scope, &requested.to).await?;
         let wrong = self.unsigned(named.organisation_id, requested.callback_url.is_some()).await?;
         let checked = self.switch.ask(CheckCall(named.id, requested.clone())).await?;
         let placeable = match checked.map_err(Problem::from) {

@@ -113,7 +113,7 @@ async fn insert_cdrs(
              mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b,
              search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled, search_key, did_key,
              transcoded, reference, ended_by, transferred_from, transferred_to, forwarded_by,
-             forward_reason, called_extension_id, search_packed, fax, user_agent_a, network_a, user_agent_b, network_b,
+             forward_reason, forwarded_to, called_extension_id, search_packed, fax, user_agent_a, network_a, user_agent_b, network_b,
              ai_tokens) VALUES ",
         );
         let mut searches: HashMap<CallId, String> = HashMap::with_capacity(part.len());
@@ -145,9 +145,8 @@ async fn insert_cdrs(
 fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
-    let [jitter, loss, interval, quality, mos, verdict] = figures(&cdr.quality);
-    let [jitter_b, loss_b, interval_b, quality_b, mos_b, verdict_b] =
-        figures(&cdr.media_b.unwrap_or_default());
+    let [jitter, loss, interval, quality, mos, verdict] = figures(Some(cdr.quality));
+    let [jitter_b, loss_b, interval_b, quality_b, mos_b, verdict_b] = figures(cdr.media_b);
     let cost = cdr.billing.cost;
     [
         cdr.call_uuid.to_string().into(),
@@ -203,6 +202,7 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         cdr.transferred_to.map(|id| id.to_string()).into(),
         (&cdr.forwarded_by).into(),
         cdr.forward_reason.map(ForwardReason::as_str).into(),
+        (&cdr.forwarded_to).into(),
         called_extension(cdr).map(|id| id.to_string()).into(),
         true.into(),
         cdr.fax.into(),
@@ -218,8 +218,9 @@ fn called_extension(cdr: &Cdr) -> Option<ExtensionId> {
     cdr.called.map(|called| called.extension_id).filter(|called| cdr.extension_id != Some(*called))
 }
 
-/// The figures and the verdict of one leg.
-fn figures(leg: &Quality) -> [Value; 6] {
+/// The figures and the verdict of one leg; without values for no leg.
+fn figures(leg: Option<Quality>) -> [Value; 6] {
+    let leg = leg.unwrap_or_default();
     let [jitter, loss, interval, quality, mos] =
         [leg.jitter_ms, leg.loss_pct, leg.mean_interval_ms, leg.quality_pct, leg.mos]
             .map(|figure| Value::from(figure.map(|figure| figure.0)));
@@ -289,6 +290,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
         transferred_to: parsed_opt(row, "transferred_to")?,
         forwarded_by: row.try_get("forwarded_by")?,
         forward_reason: word_opt(row, "forward_reason", ForwardReason::from_name)?,
+        forwarded_to: row.try_get("forwarded_to")?,
         sell_amount: Amount::from_scaled(row.try_get("sell_scaled")?),
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
@@ -336,4 +338,4 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
 }
 
 /// Number of columns that are filled from a record's values.
-const COLUMNS: usize = 60;
+const COLUMNS: usize = 61;

@@ -411,7 +411,7 @@ fn arrival(live: &LiveCall, party: Party, directory: &Directory) -> Option<Arriv
         name: identity.name.clone(),
         extension: identity.extension,
         team,
-        trunk: facts.trunk.filter(|_| identity.extension.is_none()),
+        trunk: live.trunk_of(party).filter(|_| identity.extension.is_none()),
         device: live.binding_of(party).map(|binding| DeviceId(binding.0)),
         is_silent: live.call.parties().leg(party).is_some_and(|leg| leg.silent_since.is_some()),
         is_forwarded: facts.forwarded.is_some(),

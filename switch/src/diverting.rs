@@ -125,28 +125,36 @@ fn is_loop(diverted: &[Diversion], number: &str, target: &str) -> bool {
     number == target || has_forwarded(number) || has_forwarded(target)
 }
 
-/// Returns the facts of a forwarded call, from its first facts and those of the new target. A call forwarded to an
-/// outside number belongs to the extension that forwards it; any other still belongs to its caller.
+/// Returns the facts of a forwarded call, from its first facts and those of the new target. The call still belongs to its
+/// caller, and a call from a trunk is still an inbound call to the number that it arrived on. Only the prices are those
+/// of the new target.
 pub(super) fn facts(before: Facts, target: Facts, diverted: &[Diversion]) -> Facts {
-    let dialled = before.dialled_number.clone().or(before.destination_number.clone());
-    let last = diverted.last();
-    let target = Facts {
-        call: before.call,
-        started_at: before.started_at,
-        caller_number: before.caller_number.clone(),
-        dialled_number: dialled,
-        forwarded: last.map(|last| Forwarded { by: last.number.clone(), reason: last.reason }),
-        ..target
+    let to = target.destination_number.clone();
+    let forwarded =
+        |last: &Diversion| Forwarded { by: last.number.clone(), reason: last.reason, to: to.clone() };
+    let (direction, destination, dialled) = match (before.direction, target.direction) {
+        (Direction::Inbound, _) => (Direction::Inbound, before.destination_number, before.dialled_number),
+        (before_direction, target_direction) => {
+            let dialled = before.dialled_number.or(before.destination_number);
+            let is_outbound = target_direction == Direction::Outbound;
+            let direction = if is_outbound { target_direction } else { before_direction };
+            (direction, to.clone(), dialled)
+        }
     };
-    if target.direction == Direction::Outbound {
-        return target;
-    }
     Facts {
+        call: before.call,
         extension: before.extension,
         agent: before.agent,
         team: before.team,
+        // The last extension that forwarded the call, if the new target is none.
+        called: target.called.or(before.called),
         trunk: before.trunk,
-        direction: before.direction,
+        direction,
+        started_at: before.started_at,
+        caller_number: before.caller_number,
+        destination_number: destination,
+        dialled_number: dialled,
+        forwarded: diverted.last().map(forwarded),
         ..target
     }
 }

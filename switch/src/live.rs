@@ -7,7 +7,7 @@ use sidetone_model::call_prompt::{LivePrompt, PlayResult, PromptEnded};
 use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::directory::{Extension, StrictSource};
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_model::ids::{ExtensionId, LegId};
+use sidetone_model::ids::{ExtensionId, LegId, TrunkId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::{Now, Timestamp};
@@ -243,8 +243,17 @@ impl LiveCall {
         let identity = self.identity_of(self.call.parties().party_with(port)?)?;
         match identity.extension {
             Some(extension) => directory.extension(extension)?.strict_source,
-            None => directory.trunk(self.call.facts().trunk?)?.strict_source,
+            None => directory.trunk(self.trunk_of(self.call.parties().party_with(port)?)?)?.strict_source,
         }
+    }
+
+    /// Returns the trunk of a party: the one that a called party outside was called through, or that of the call.
+    pub(super) fn trunk_of(&self, party: Party) -> Option<TrunkId> {
+        let called = match party {
+            Party::Callee(fork) => self.hunt.as_ref().and_then(|hunt| hunt.trunk_of(fork)),
+            Party::Caller => None,
+        };
+        called.map(|(trunk, _)| trunk).or(self.call.facts().trunk)
     }
 
     /// Returns when the next timeout of the call or of its hunt is due.

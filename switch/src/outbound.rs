@@ -114,8 +114,7 @@ pub(super) fn step(
             let at = CalleeAt::of(&flow);
             live.callees.push(Callee { flow, at, invite: *invite, identity, leg: None, binding: None });
             let facts = live.call.facts();
-            let number = facts.destination_number.as_deref().unwrap_or_default();
-            let cost = facts.tariff.and_then(|_| billing.cost(trunk, number, facts.started_at));
+            let cost = facts.tariff.and_then(|_| billing.cost(trunk, &hunt.number, facts.started_at));
             let limit = limit_of_trunk(context.directory, trunk);
             let srtp = rules.map(|trunk| srtp_rule(trunk.srtp)).unwrap_or_default();
             let policy = rules.map_or(CodecPolicy::ANY, |trunk| {

@@ -444,7 +444,8 @@ impl PlacementContext<'_> {
                     486 => refused.status,
                     _ => StatusCode::TEMPORARILY_UNAVAILABLE,
                 };
-                let target = refused.facts.map_or_else(|| facts.clone(), |target| *target);
+                let unreached = || Facts { destination_number: Some(target.to_owned()), ..facts.clone() };
+                let target = refused.facts.map_or_else(unreached, |target| *target);
                 let diverted = match &target.forwarded {
                     Some(_) => Vec::new(),
                     None => diverted,

@@ -127,8 +127,9 @@ fn transfer_by_trunk(
     control: &CallControl,
     directory: &Directory,
 ) -> Result<Transfer, Refusal> {
-    let facts = control.calls.get(by.0).map(|live| live.call.facts());
-    let trunk = facts.and_then(|facts| directory.trunk(facts.trunk?));
+    let live = control.calls.get(by.0);
+    let facts = live.map(|live| live.call.facts());
+    let trunk = live.and_then(|live| directory.trunk(live.trunk_of(by.1)?));
     let (Some(facts), true) = (facts, trunk.is_some_and(|trunk| trunk.interop.transfers)) else {
         return Err((StatusCode::DECLINE, "Only Extensions May Transfer"));
     };

@@ -9,7 +9,8 @@ use sidetone_model::call_request::{
 };
 use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::directory::Extension;
-use sidetone_model::ids::{ExtensionId, OrganisationId};
+use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId};
+use sidetone_model::money::Amount;
 use sidetone_model::numbering::normalise;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::room::RoomName;
@@ -81,13 +82,18 @@ impl<'a> Requester<'a> {
             RouteKind::Outside => self.0.billing.sell_price(plan.organisation, &plan.number, now.wall),
             RouteKind::Extension | RouteKind::Room => None,
         };
+        // A call without a price costs nothing in the organisation's currency, as its record says.
+        let own = self.0.directory.organisation(plan.organisation).map(|known| known.currency);
+        let price = price.map(|price| (price.per_minute, price.currency));
+        let (per_minute, currency) =
+            price.or_else(|| Some((Amount::ZERO, own?))).ok_or_else(|| wrong("from", NO_EXTENSION))?;
         let phones = u32::try_from(plan.bindings.len()).unwrap_or(u32::MAX);
         let would = WouldCall {
             from: WouldRing { extension_id: plan.from.id, number: plan.from.number.clone(), phones },
             to: WouldReach { number: plan.number, caller_id },
             route,
-            sell_per_minute: price.map(|price| price.per_minute.to_text(price.currency.places())),
-            currency: price.map(|price| price.currency.to_string()),
+            sell_per_minute: per_minute.to_text(currency.places()),
+            currency: currency.to_string(),
         };
         Ok(Placeable { call: self.0.ids.call(now.wall), would, warnings })
     }
@@ -328,7 +334,7 @@ fn route_of<'a>(
     organisation: OrganisationId,
     to: &str,
 ) -> Result<Route<'a>, &'static str> {
-    if let Ok(RoomName::Stored(room)) = to.parse() {
+    if let Some(room) = room_of(to) {
         let room = directory.room(room).filter(|room| room.organisation_id == organisation);
         let room = room.ok_or("there is no such conference room")?;
         let target = Target::Conference(Some(room));
@@ -339,6 +345,11 @@ fn route_of<'a>(
         Reason::NoTrunk => "no trunk takes outbound calls",
         Reason::Unallocated => "is no number that the extension can dial",
     })
+}
+
+/// Returns the room that `to` names by its id; the id may be in capitals, as that of `from`.
+fn room_of(to: &str) -> Option<RoomId> {
+    to.to_ascii_lowercase().parse::<RoomName>().ok()?.room_id()
 }
 
 /// Returns a phone number of the organisation in E.164.

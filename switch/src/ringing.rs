@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_call::media_plan;
 use sidetone_call::record::Facts;
-use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call::{Direction as CallDirection, EndedBy, HangupCause};
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, IceRule, SessionDescription, SrtpRule};
 
@@ -204,7 +204,10 @@ impl Ringing {
         // The record describes only the last attempt.
         ending.far = Far::default();
         (self.callee_srtp, self.callee_policy) = (attempt.srtp, attempt.policy);
-        parties.facts.trunk = Some(attempt.trunk);
+        // A forwarded call from a trunk remains a call of that trunk.
+        if parties.facts.direction != CallDirection::Inbound {
+            parties.facts.trunk = Some(attempt.trunk);
+        }
         if let Some(tariff) = &mut parties.facts.tariff {
             tariff.cost = attempt.cost;
         }

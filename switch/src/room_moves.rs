@@ -102,8 +102,7 @@ pub(super) fn sender_of(control: &CallControl, (call, party): Place) -> Option<S
     if let Some(extension) = live.identity_of(party)?.extension {
         return Some(Sender::Extension(extension));
     }
-    let called = || Some(control.calls.trunk_of(live.key_of(party)?)?.0);
-    live.call.facts().trunk.or_else(called).map(Sender::Trunk)
+    live.trunk_of(party).map(Sender::Trunk)
 }
 
 /// Places the call to the node of a room for a party of an answered call; the leg `by` is hung up at the answer.

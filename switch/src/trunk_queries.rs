@@ -10,6 +10,7 @@ use sidetone_model::time::Now;
 use sidetone_model::trunk_status::{TrunkAddressState, TrunkAddressStatus, TrunkStatus};
 
 use crate::call_table::CallTable;
+use crate::hunt::Hunt;
 use crate::live::LiveCall;
 use crate::registering::Registrations;
 use crate::shared::Shared;
@@ -26,15 +27,20 @@ pub(super) fn status(
     shared: &Shared,
 ) -> Option<TrunkStatus> {
     let trunk = shared.directory.trunk(id)?;
-    let live = || calls.iter().filter(|live| live.call.facts().trunk == Some(id) && live.state().is_some());
+    // The trunk of a forwarded inbound call is the one that it came from; its hunt has the other one.
+    let called = |live: &LiveCall| match live.call.facts().direction {
+        Direction::Inbound => live.hunt.as_ref().and_then(Hunt::calls),
+        Direction::Internal => None,
+        Direction::Outbound => live.call.facts().trunk,
+    };
+    let is_of = |live: &LiveCall| live.call.facts().trunk == Some(id) || called(live) == Some(id);
+    let live = || calls.iter().filter(|live| is_of(live) && live.state().is_some());
     // Servers are tried in turn: the last leg is the current one.
     let server_of = |live: &LiveCall| {
         live.callees.iter().rev().find(|callee| callee.leg.is_some()).map(|callee| callee.flow.remote)
     };
     let outbound = |address: SocketAddr| {
-        let is_there = |live: &&LiveCall| {
-            live.call.facts().direction == Direction::Outbound && server_of(live) == Some(address)
-        };
+        let is_there = |live: &&LiveCall| called(live) == Some(id) && server_of(live) == Some(address);
         live().filter(is_there).count() as u64
     };
     let mut addresses = Vec::new();

@@ -76,6 +76,7 @@ pub fn answered(number: u128) -> Cdr {
         transferred_to: None,
         forwarded_by: None,
         forward_reason: None,
+        forwarded_to: None,
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: "EUR".parse().ok(),

@@ -150,10 +150,12 @@ async fn a_request_is_cancelled_while_a_phone_rings() {
 async fn what_is_wrong_is_named_and_nothing_rings() {
     let text = directory()
         + "[[organisations]]\nname = \"Bolt\"\nsip_domain = \"bolt.test\"\n\
-           [[organisations.extensions]]\nnumber = \"2001\"\npassword = \"correct horse battery\"\n";
+           [[organisations.extensions]]\nnumber = \"2001\"\npassword = \"correct horse battery\"\n\
+           [[organisations.rooms]]\nname = \"Theirs\"\nnumber = \"300\"\n";
     let site = Site::with(&text).await;
     let bolt = site.engine().store.directory().await.unwrap();
     let foreign = bolt.extensions.iter().find(|line| line.number == "2001").unwrap().id;
+    let theirs = bolt.rooms.iter().find(|room| room.number == "300").unwrap().id;
     let _caller = site.phone("1001", answering()).await;
     for (call, status, names) in [
         (json!({"from": "1001"}), 422, "to: is required"),
@@ -171,6 +173,17 @@ async fn what_is_wrong_is_named_and_nothing_rings() {
         (json!({"from": "1001", "to": "1002", "variables": {"n": 1}}), 422, "variables: "),
         (json!({"from": foreign.to_string(), "to": "1002"}), 403, "from: "),
         (json!({"from": "1002", "to": "1001"}), 409, "from: "),
+        (
+            json!({"from": "1001", "to": format!("svc-room-{theirs}")}),
+            403,
+            "to: the conference room is outside",
+        ),
+        (json!({"from": "1001", "to": format!("SVC-ROOM-{theirs}").to_uppercase()}), 403, "to: "),
+        (
+            json!({"from": "1001", "to": "svc-room-00000000-0000-4000-8000-000000000001"}),
+            422,
+            "to: there is no such",
+        ),
     ] {
         for path in ["/calls", "/calls?dry_run=true"] {
             let (answered, error) = post(site.http, path, "", &call.to_string()).await;
@@ -190,6 +203,8 @@ async fn what_is_wrong_is_named_and_nothing_rings() {
         [&json!("1001"), &json!("1002")]
     );
     assert_eq!(dry["warnings"].as_array().unwrap().len(), 1, "1002 has no phone: {dry}");
+    let price = |dry: &Value| [dry["would"]["sell_per_minute"].clone(), dry["would"]["currency"].clone()];
+    assert_eq!(price(&dry), [json!("0.00"), json!("EUR")], "{dry}");
     let (_, page) = site.get("/call-requests").await;
     assert_eq!(page["total"], 0, "{page}");
     site.idle().await;

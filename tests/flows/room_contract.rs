@@ -230,7 +230,7 @@ async fn somebody_is_dialled_in_and_seated_without_a_pin() {
     assert_eq!(said(body("1001", "participant")).await, nobody);
     let unknown = (400, "target: the organisation has no extension 1999".to_owned());
     assert_eq!(said(body("1999", "participant")).await, unknown);
-    let both = (422, format!("{}; role: must be participant or moderator", unknown.1));
+    let both = (400, format!("{}; role: must be participant or moderator", unknown.1));
     assert_eq!(said(body("1999", "guest")).await, both);
     let outside = json!({"kind": "external", "target": "+441632960001", "role": "participant"});
     assert_eq!(stage.post(&dial, outside).await.0, 409, "no trunk takes it");

@@ -346,6 +346,8 @@ fn a_sound_of_the_rooms_organisation_is_played() {
         (As::Rooms, room, json!({}), 400, "prompt: is required"),
         (As::Rooms, room, json!({"prompt": "louder"}), 400, "must be the name of a prompt"),
         (As::Rooms, room, json!({"prompt": "own-news", "member": 0}), 400, "member: must be between"),
+        // Each of them alone is 400, and so are both.
+        (As::Rooms, room, json!({"prompt": "own-news", "member": 77, "colour": 1}), 400, "; colour: "),
         (
             As::Rooms,
             room,
@@ -464,7 +466,7 @@ fn somebody_is_dialled_into_a_room() {
     for (body, status, said) in [
         (
             json!({"kind": "extension", "target": "1999", "role": "guest", "confirm": 1}),
-            422,
+            400,
             "target: the organisation has no extension 1999; role: must be participant or moderator; \
              confirm: must be true or false, not a number",
         ),

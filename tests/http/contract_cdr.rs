@@ -20,7 +20,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 50] = [
+const FIELDS: [(&str, Rule); 51] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -48,6 +48,7 @@ const FIELDS: [(&str, Rule); 50] = [
     ("transferred_to", Rule::Optional),
     ("forwarded_by", Rule::Optional),
     ("forward_reason", Rule::Optional),
+    ("forwarded_to", Rule::Optional),
     ("fax", Rule::Optional),
     ("sell_amount", Rule::Always),
     ("cost_amount", Rule::AlwaysWithMargin),
@@ -134,6 +135,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         transferred_to: Some(ended(UNCONVERTED).call_uuid),
         forwarded_by: Some("1002".into()),
         forward_reason: Some(ForwardReason::Unregistered),
+        forwarded_to: Some("1003".into()),
         ai_tokens: Some(1200),
         reference: None,
         sell_amount: "1.2".parse().unwrap(),
@@ -389,6 +391,11 @@ fn network_b() {
 #[test]
 fn forward_reason() {
     row("forward_reason", json!("unregistered"));
+}
+
+#[test]
+fn forwarded_to() {
+    row("forwarded_to", json!("1003"));
 }
 
 #[test]

@@ -409,6 +409,8 @@ pub fn hold_the_rules_for(desk: &Desk, collection: &str, id: &str, read: &str, w
         let answer = desk.get(As::Operator, &format!("{collection}/{wrong}"));
         assert_eq!((answer.status, answer.message()), (400, "id: must be a UUID"), "{wrong}");
     }
+    let answer = desk.get(As::Operator, &format!("{collection}/%FF"));
+    assert_eq!((answer.status, answer.message()), (400, "id: must be a UUID"), "not UTF-8");
     let wrong = format!("{collection}?limit=0&offset=-1&sort=colour&order=up&colour=red");
     let answer = desk.get(As::Operator, &wrong);
     assert_eq!(answer.status, 400);

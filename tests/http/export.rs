@@ -45,6 +45,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         transferred_to: Some(ended(2).call_uuid),
         forwarded_by: Some("1002".into()),
         forward_reason: Some(ForwardReason::Busy),
+        forwarded_to: Some("1003".into()),
         ai_tokens: Some(1200),
         reference: Some("ticket-4711".to_owned()),
         device_a: Device {

@@ -263,6 +263,8 @@ fn the_rate_headers_are_on_every_answer() {
     let cases: Vec<(Option<&str>, &str, Value, u16)> = vec![
         (None, "GET /cdrs", Value::Null, 401),
         (None, "GET /nothing", Value::Null, 404),
+        (None, "GET /", Value::Null, 404),
+        (None, "GET ", Value::Null, 404),
         (None, "GET /openapi.json", Value::Null, 200),
         (None, "POST /auth/login", login, 200),
         (None, "POST /auth/login", large, 413),
@@ -295,4 +297,19 @@ fn the_rate_headers_are_on_every_answer() {
         assert_eq!(answer.header("x-ratelimit-reset"), "1767225761", "{shown}");
         assert!(status < 400 || answer.body["error"]["code"].is_string(), "{shown}");
     }
+}
+
+/// A user whose session ended before the answer arrived logs in again and repeats the request: the key is theirs, not the
+/// session's.
+#[test]
+fn a_repeated_request_gets_its_answer_in_another_session() {
+    let office = Office::open();
+    let team = |token: &str| office.repeatable(token, "POST /teams", "again-1", json!({"name": "night"}));
+    let first = team(&office.login("boss@acme.test"));
+    assert_eq!((first.status, first.header("idempotency-replayed")), (201, ""), "{}", first.text);
+    let again = team(&office.login("boss@acme.test"));
+    assert_eq!((again.status, again.header("idempotency-replayed")), (201, "true"), "{}", again.text);
+    assert_eq!(again.text, first.text);
+    // The same key of another user is another one.
+    assert_eq!(team(&office.login("boss@bolt.test")).header("idempotency-replayed"), "");
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::request::Builder;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use rand::SeedableRng;
@@ -23,7 +24,7 @@ use sidetone_model::cluster::{NodeRecord, NodeState, Nodes};
 use sidetone_model::ids::{ExtensionId, NodeId, OrganisationId, TeamId};
 use sidetone_model::ports::{CdrSink, PortFuture};
 use sidetone_model::time::Timestamp;
-use sidetone_store::Store;
+use sidetone_store::{IdempotencyKeys, Store};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tower::ServiceExt;
@@ -162,11 +163,13 @@ impl Office {
                 organisations: shared.clone(),
                 trunks: shared.clone(),
             };
+            let keys = IdempotencyKeys::open(ground.store.clone(), NodeId(Uuid::from_u128(1))).await.unwrap();
             let bus = Bus::new(&ground.store);
             let (reader, mut heard) = (bus.clone(), ground.store.event_bell().listen());
             tokio::spawn(async move { reader.run(&mut heard, stopped).await });
             let state = ApiState::new(
                 Ports {
+                    idempotency: Arc::new(keys),
                     stored_quality: Some(shared.clone()),
                     field_checks: Some(shared.clone()),
                     panel: Some(Arc::new(panel)),
@@ -225,6 +228,13 @@ impl Office {
         self.runtime.block_on(self.answer(address, token, what, body))
     }
 
+    /// A request such as `POST /teams` with an `Idempotency-Key`.
+    #[allow(dead_code, reason = "the panel's tests do not use it")]
+    pub fn repeatable(&self, token: &str, what: &str, key: &str, body: Value) -> Answer {
+        let request = self.request("127.0.0.1", Some(token), what).header("idempotency-key", key);
+        self.runtime.block_on(self.sent(request, body))
+    }
+
     /// The status and the body of an endless response.
     pub async fn open_stream(&self, token: &str, what: &str, headers: &[(&str, String)]) -> (u16, Body) {
         let (method, path) = what.split_once(' ').unwrap();
@@ -244,13 +254,21 @@ impl Office {
 
     /// [`Office::ask_from`] as a future.
     pub async fn answer(&self, address: &str, token: Option<&str>, what: &str, body: Value) -> Answer {
+        self.sent(self.request(address, token, what), body).await
+    }
+
+    fn request(&self, address: &str, token: Option<&str>, what: &str) -> Builder {
         let (method, path) = what.split_once(' ').unwrap();
         let peer = SocketAddr::new(address.parse().unwrap(), 4711);
-        let mut request =
+        let request =
             Request::builder().method(method).uri(format!("/api/v1{path}")).extension(ConnectInfo(peer));
-        if let Some(token) = token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        match token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
         }
+    }
+
+    async fn sent(&self, mut request: Builder, body: Value) -> Answer {
         let body = if body.is_null() {
             Body::empty()
         } else {

@@ -80,6 +80,12 @@ impl TokenKey {
         })
     }
 
+    /// Returns the secret that seals the stored answers to a user's requests. Its input begins unlike that of a session's
+    /// signature, which is [`HEADER`].
+    pub(crate) fn seal_of(&self, user: UserId) -> [u8; 32] {
+        self.mac(format!("sidetone answers of user {user}").as_bytes()).finalize().into_bytes().into()
+    }
+
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length (RFC 2104 §2)")]
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");

@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use sidetone_model::access::Who;
 use sidetone_model::idempotency::{Claim, KeptAnswer, Once};
 use sidetone_model::problem::Problem;
 use tracing::Instrument;
@@ -28,13 +29,13 @@ pub(crate) async fn once(State(state): State<ApiState>, request: Request, next: 
         return next.run(request).await;
     }
     let Some(Ok(principal)) = auth::identity(request.extensions()) else { return next.run(request).await };
-    let who = principal.who.to_string();
+    let who = principal.who;
     let key = match key::read(request.headers()) {
         Ok(Some(key)) => key,
         Ok(None) => return next.run(request).await,
         Err(error) => return error.into_response(),
     };
-    match claimed(state, &who, &key, request, next).await {
+    match claimed(state, who, &key, request, next).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     }
@@ -42,7 +43,7 @@ pub(crate) async fn once(State(state): State<ApiState>, request: Request, next: 
 
 async fn claimed(
     state: ApiState,
-    who: &str,
+    who: Who,
     key: &str,
     request: Request,
     next: Next,
@@ -53,10 +54,10 @@ async fn claimed(
     let path = parts.uri.path();
     let query = parts.uri.query().unwrap_or_default();
     let claim = Claim {
-        id: digest([who.as_bytes(), method.as_bytes(), path.as_bytes(), key.as_bytes()]),
+        id: digest([who.to_string().as_bytes(), method.as_bytes(), path.as_bytes(), key.as_bytes()]),
         fingerprint: digest([method.as_bytes(), path.as_bytes(), query.as_bytes(), &body]),
     };
-    let seal = Arc::new(Seal::new(token(&parts.headers), claim.id));
+    let seal = Arc::new(Seal::new(secret(&state, who, &parts.headers)?, claim.id));
     let request = Request::from_parts(parts, Body::from(body));
     let made = Arc::new(Mutex::new(None));
     let work = execute(next, request, Arc::clone(&seal), Arc::clone(&made));
@@ -127,7 +128,7 @@ fn kept(status: StatusCode, headers: &HeaderMap, body: &Bytes, seal: &Seal) -> O
 }
 
 fn replay(kept: &KeptAnswer, seal: &Seal) -> Result<Response, ApiError> {
-    let body = seal.open(&kept.sealed_body).ok_or_else(ApiError::answered_in_another_session)?;
+    let body = seal.open(&kept.sealed_body).ok_or_else(ApiError::answer_unreadable)?;
     let status = StatusCode::from_u16(kept.status).map_err(|_| ApiError::internal())?;
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
@@ -139,6 +140,15 @@ fn replay(kept: &KeptAnswer, seal: &Seal) -> Result<Response, ApiError> {
     }
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     Ok(already_enveloped(response))
+}
+
+/// Returns the secret that seals the caller's answers: the credential of an integration; for a user the same one in every
+/// session.
+fn secret(state: &ApiState, who: Who, headers: &HeaderMap) -> Result<Vec<u8>, ApiError> {
+    match who {
+        Who::Key(_) => Ok(token(headers).as_bytes().to_vec()),
+        Who::User(user) => Ok(state.panel()?.token_key.seal_of(user).to_vec()),
+    }
 }
 
 /// The caller's credential.

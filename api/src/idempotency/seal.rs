@@ -1,9 +1,11 @@
-//! Stored answers are encrypted with a key derived from the caller's token.
+//! Stored answers are encrypted with a key derived from a secret of the caller.
 //!
-//! An answer may contain a key or a password that is shown once and not stored. A copy of the database does
-//! not reveal it: the encryption key is derived from the token, of which the database has only a hash. The
-//! disadvantage: a user who has logged in again has another token and cannot get an answer of the earlier
-//! session.
+//! An answer may contain a key or a password that is shown once and not stored. The secret of an integration is its key,
+//! of which the database has only a hash: a copy of the database does not reveal the answer.
+//!
+//! A user who has logged in again has another token and still gets the answer of the earlier session, so the secret of a
+//! user is derived from the key that signs sessions. That key is in the database: a copy of it reveals a user's answers
+//! of the last 24 hours. The same copy lets its holder sign a session of that user, and so replace every such secret.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +15,14 @@ use uuid::Uuid;
 
 /// Encrypts answers to one request of one caller.
 pub(super) struct Seal {
-    token: String,
+    secret: Vec<u8>,
     claim: [u8; 32],
 }
 
 impl Seal {
-    /// The seal of the request that `claim` identifies, for the holder of `token`.
-    pub(super) fn new(token: &str, claim: [u8; 32]) -> Self {
-        Self { token: token.to_owned(), claim }
+    /// The seal of the request that `claim` identifies, for the caller with this secret.
+    pub(super) fn new(secret: impl Into<Vec<u8>>, claim: [u8; 32]) -> Self {
+        Self { secret: secret.into(), claim }
     }
 
     /// Returns `body` encrypted; `None` only if the cipher fails, which does not happen.
@@ -45,7 +47,7 @@ impl Seal {
     }
 
     fn key(&self, attempt: Uuid) -> Option<LessSafeKey> {
-        let secret = Salt::new(HKDF_SHA256, SALT).extract(self.token.as_bytes());
+        let secret = Salt::new(HKDF_SHA256, SALT).extract(&self.secret);
         let info: [&[u8]; 2] = [&self.claim, attempt.as_bytes()];
         let material = secret.expand(&info, &CHACHA20_POLY1305).ok()?;
         Some(LessSafeKey::new(UnboundKey::from(material)))

@@ -217,7 +217,7 @@ fn flatten_callee(record: &mut Value) {
 }
 
 /// The fields of a record in the order of the API documentation; those of the called party last.
-const COLUMNS: [&str; 55] = [
+const COLUMNS: [&str; 56] = [
     "call_uuid",
     "direction",
     "transport",
@@ -246,6 +246,7 @@ const COLUMNS: [&str; 55] = [
     "reference",
     "forwarded_by",
     "forward_reason",
+    "forwarded_to",
     "fax",
     "sell_amount",
     "cost_amount",

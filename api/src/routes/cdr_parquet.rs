@@ -174,7 +174,7 @@ const fn column(name: &'static str, values: Values) -> Column {
 }
 
 /// Every column that a file may have, in the order of the CSV file.
-const COLUMNS: [Column; 55] = {
+const COLUMNS: [Column; 56] = {
     use Values::{Boolean, Double, Int32, Int64, Text, TimestampUs};
     [
         column("call_uuid", Text(|cdr| Some(cdr.call_uuid.to_string()))),
@@ -205,6 +205,7 @@ const COLUMNS: [Column; 55] = {
         column("reference", Text(|cdr| cdr.reference.map(str::to_owned))),
         column("forwarded_by", Text(|cdr| cdr.forwarded_by.map(str::to_owned))),
         column("forward_reason", Text(|cdr| Some(cdr.forward_reason?.to_string()))),
+        column("forwarded_to", Text(|cdr| cdr.forwarded_to.map(str::to_owned))),
         column("fax", Boolean(|cdr| cdr.fax)),
         column("sell_amount", Text(|cdr| Some(cdr.sell_amount.clone()))),
         column("cost_amount", Text(|cdr| cdr.cost_amount.clone())),

@@ -242,7 +242,6 @@ pub(crate) async fn delete(
                 number, the room is full, or it is locked and the role is participant.",
             body = ErrorBody,
         ),
-        (status = 422, description = "The target is wrong, and other fields too; all are named (`unprocessable`).", body = ErrorBody),
         (status = 503, description = "The node accepts no more calls now (`node_busy`); nothing rang.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
@@ -263,14 +262,15 @@ pub(crate) async fn dial(
 /// Reads the party to dial. If another field is wrong, its target is checked as well.
 ///
 /// # Errors
-/// 400 with every field that is wrong in itself; 422 if the target is wrong too.
+/// 400 with every field that is wrong, as for a target that alone is wrong.
 async fn dialled(state: &ApiState, room: &Room, body: Body) -> Result<DialBody, ApiError> {
-    let body = body.read_open(["kind", "target"], DialBody::read)?;
+    let mut body = body.read_open(["kind", "target"], DialBody::read)?;
     let [kind, target] = body.texts();
     let kind = kind.and_then(|kind| DialKind::from_name(&kind));
     let Some((kind, target)) = kind.zip(target).filter(|_| body.is_wrong()) else { return body.finish() };
     let wrong = state.live_rooms()?.wrong_target(room.organisation_id, kind, target).await?;
-    body.refuse_beside(wrong)
+    body.refuse(wrong);
+    body.finish()
 }
 
 /// Returns the room in the path if the caller may see it.

@@ -58,7 +58,7 @@ pub(crate) async fn play(
     body: Body,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
-    let body = body.read_open(["prompt", "member"], PlayBody::read)?;
+    let mut body = body.read_open(["prompt", "member"], PlayBody::read)?;
     let live = visible(&caller, &state, &room).await?;
     let [named, heard] = body.texts();
     let mut wrong = Vec::new();
@@ -75,8 +75,8 @@ pub(crate) async fn play(
     // If the only problem is an absent member, the switch answers 400.
     let is_there = |heard: &String| live.members.iter().any(|member| member.id.to_string() == *heard);
     if heard.is_some_and(|heard| !is_there(&heard)) && (body.is_wrong() || !wrong.is_empty()) {
-        wrong
-            .push(FieldProblem { field: "member".to_owned(), message: ControlRefused::NoHearer.to_string() });
+        let (field, message) = ("member".to_owned(), ControlRefused::NoHearer.to_string());
+        body.refuse(vec![FieldProblem { field, message }]);
     }
     if !body.is_wrong() && !wrong.is_empty() {
         return Err(ApiError::unprocessable(wrong));

@@ -110,5 +110,9 @@ fn long_texts_are_compressed_for_those_who_accept_it() {
         assert!(!headers.contains_key("content-encoding"));
         let (_, headers, _) = send(&app, "GET", path, &[("accept-encoding", "gzip;q=0")]).await;
         assert!(!headers.contains_key("content-encoding"));
+        // The length of what GET would send, which is known without compression.
+        let (_, headers, body) = send(&app, "HEAD", path, &gzip).await;
+        assert_eq!(headers["content-length"].to_str().unwrap(), plain.len().to_string());
+        assert!(!headers.contains_key("content-encoding") && body.is_empty());
     });
 }

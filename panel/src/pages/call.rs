@@ -97,6 +97,7 @@ fn facts(call: &Value) -> Markup {
         ("Far end's cause", "bridge_cause"),
         ("Who ended it", "ended_by"),
         ("Forwarded by", "forwarded_by"),
+        ("Forwarded to", "forwarded_to"),
         ("Codec of the caller", "codec_a"),
         ("Codec of the called party", "codec_b"),
         ("Device of the caller", "user_agent_a"),

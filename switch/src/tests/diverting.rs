@@ -80,11 +80,11 @@ fn a_redirection_to_an_outside_number_is_the_forwarders_call() {
         let record = &net.records[0];
         assert_eq!(
             (record.direction, record.extension_id),
-            (Direction::Outbound, Some(extension(11, 1, "", "").id))
+            (Direction::Inbound, Some(extension(11, 1, "", "").id))
         );
         assert_eq!(record.caller_number.as_deref(), Some(ANN));
-        assert_eq!(record.destination_number.as_deref(), Some(BOB));
-        assert_eq!(record.dialled_number.as_deref(), Some("+442071230000"));
+        assert_eq!(record.destination_number.as_deref(), Some("+442071230000"));
+        assert_eq!((record.dialled_number.as_deref(), record.forwarded_to.as_deref()), (None, Some(BOB)));
         assert_eq!((record.billsec, record.sip_status), (7, Some(200)));
         end(&mut net);
     }

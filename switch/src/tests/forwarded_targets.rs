@@ -92,7 +92,8 @@ fn the_target_of_a_transfer_forwards_the_call() {
             (second.forwarded_by.as_deref(), second.forward_reason, second.billsec),
             (Some("1002"), Some(reason), 4)
         );
-        assert_eq!(second.extension_id, Some(extension(12, 1, "", "").id), "the forwarder pays");
+        assert_eq!(second.extension_id, Some(extension(11, 1, "", "").id), "the party that transferred");
+        assert_eq!(second.called.unwrap().extension_id, extension(12, 1, "", "").id);
         assert_eq!(first.transferred_to, Some(second.call_uuid));
         desk.end();
     }
@@ -195,6 +196,7 @@ fn the_target_of_a_requested_call_forwards_it() {
             (Some("1002"), Some(BOB))
         );
         assert_eq!((record.forwarded_by.as_deref(), record.forward_reason), (Some("1002"), Some(reason)));
+        assert_eq!(record.extension_id, Some(extension(11, 1, "", "").id), "the extension of `from`");
         assert_eq!(net.requests.last().unwrap(), "completed");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sidetone_model::call::{Direction, EndedBy, HangupCause};
-use sidetone_model::directory::{DirectorySnapshot, Extension, Network};
+use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Network};
 use sidetone_model::forwarding::{ForwardReason, Forwarding};
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::Reply;
@@ -14,6 +14,8 @@ use crate::tests::network::{Net, Plan, SDP, acme, address, extension, trunk};
 const CARRIER: &str = "203.0.113.1:5060";
 const ANN: &str = "+447700900001";
 const BOB: &str = "+447700900002";
+/// The number that Ann calls.
+const DID: &str = "+442071230000";
 
 /// 1001 with these settings, and 1002 and 1003 whose phones are not registered.
 fn directory(change: impl FnOnce(&mut [Extension])) -> DirectorySnapshot {
@@ -82,11 +84,12 @@ fn forwarded_to_bob(net: &mut Net, word: &str, cause: u16, reason: ForwardReason
     end(net);
     let record = &net.records[0];
     let line = extension(11, 1, "", "").id;
-    assert_eq!((record.direction, record.extension_id), (Direction::Outbound, Some(line)), "{word}");
+    assert_eq!((record.direction, record.extension_id), (Direction::Inbound, Some(line)), "{word}");
+    assert_eq!(record.trunk_id, Some(trunk(1, CARRIER).id), "{word}");
     assert_eq!(record.caller_number.as_deref(), Some(ANN));
-    assert_eq!(record.destination_number.as_deref(), Some(BOB));
-    assert_eq!(record.dialled_number.as_deref(), Some("+442071230000"));
+    assert_eq!((record.destination_number.as_deref(), record.dialled_number.as_deref()), (Some(DID), None));
     assert_eq!((record.forwarded_by.as_deref(), record.forward_reason), (Some("1001"), Some(reason)));
+    assert_eq!(record.forwarded_to.as_deref(), Some(BOB), "{word}");
     assert_eq!(record.sip_status, Some(200), "{word}");
     assert!(record.billsec >= 7, "{word}: {}", record.billsec);
 }
@@ -174,7 +177,7 @@ fn do_not_disturb_refuses_calls_and_says_so() {
     end(&mut net);
 }
 
-/// 1001 → 1002 → 1003 → Bob: the record and the headers have every forwarder, and the last one pays.
+/// 1001 → 1002 → 1003 → Bob: the headers have every forwarder, the record the last one; the call is one to 1001.
 #[test]
 fn forwarding_goes_on_over_several_extensions() {
     let mut net = net(|lines| {
@@ -196,9 +199,10 @@ fn forwarding_goes_on_over_several_extensions() {
     );
     end(&mut net);
     let record = &net.records[0];
-    assert_eq!(record.extension_id, Some(extension(13, 1, "", "").id));
-    assert_eq!(record.forwarded_by.as_deref(), Some("1003"));
-    assert_eq!(record.dialled_number.as_deref(), Some("+442071230000"));
+    assert_eq!(record.extension_id, Some(extension(11, 1, "", "").id));
+    assert_eq!(record.called.unwrap().extension_id, extension(13, 1, "", "").id);
+    assert_eq!((record.forwarded_by.as_deref(), record.forwarded_to.as_deref()), (Some("1003"), Some(BOB)));
+    assert_eq!((record.destination_number.as_deref(), record.dialled_number.as_deref()), (Some(DID), None));
 }
 
 /// The caller always gets the status for an unavailable extension, regardless of the reason.
@@ -275,6 +279,28 @@ fn a_late_answer_of_the_first_phone_is_hung_up() {
     end(&mut net);
 }
 
+/// An inbound call that another extension takes is still one to the number that it arrived on.
+#[test]
+fn an_inbound_call_keeps_its_number() {
+    let mut directory = directory(|lines| lines[1].forwarding.always = to("1001"));
+    directory.numbers[0].destination = Destination::Extension(extension(12, 1, "", "").id);
+    let mut net = Net::new(directory);
+    net.register();
+    ann_calls(&mut net);
+    net.pick_up();
+    end(&mut net);
+    let record = &net.records[0];
+    assert_eq!(
+        (record.direction, record.extension_id),
+        (Direction::Inbound, Some(extension(12, 1, "", "").id))
+    );
+    assert_eq!((record.destination_number.as_deref(), record.dialled_number.as_deref()), (Some(DID), None));
+    assert_eq!(
+        (record.forwarded_by.as_deref(), record.forwarded_to.as_deref()),
+        (Some("1002"), Some("1001"))
+    );
+}
+
 /// A forwarded internal call still belongs to its caller; the record names the forwarder.
 #[test]
 fn a_call_inside_remains_that_of_its_caller() {
@@ -283,7 +309,15 @@ fn a_call_inside_remains_that_of_its_caller() {
     assert_eq!(net.heard, ["181", "200"]);
     end(&mut net);
     let record = &net.records[0];
-    assert_eq!(record.extension_id, Some(extension(12, 1, "", "").id), "the forwarder pays");
+    assert_eq!(
+        (record.direction, record.extension_id),
+        (Direction::Outbound, Some(extension(11, 1, "", "").id))
+    );
+    assert_eq!(record.called.unwrap().extension_id, extension(12, 1, "", "").id);
+    assert_eq!(
+        (record.destination_number.as_deref(), record.forwarded_to.as_deref()),
+        (Some(BOB), Some(BOB))
+    );
     assert_eq!(
         (record.caller_number.as_deref(), record.forwarded_by.as_deref()),
         (Some("1001"), Some("1002"))

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sidetone_model::call::{BillingMode, HangupCause};
+use sidetone_model::call::{BillingMode, Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::{Network, Trunk};
 use sidetone_model::ids::RoomId;
 use sidetone_model::money::Amount;
 use sidetone_model::rating::{
@@ -15,10 +16,10 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::machine::Input;
-use crate::queries::DialIntoRoom;
+use crate::queries::{DialIntoRoom, StatusOfTrunk};
 use crate::rating::Tariffs;
 use crate::tests::conference_adapter::room;
-use crate::tests::network::{Net, Plan, acme, extension, number, organisation, trunk};
+use crate::tests::network::{Net, Plan, SDP, acme, address, extension, number, organisation, trunk};
 
 const FIRST: &str = "203.0.113.1:5060";
 const SECOND: &str = "203.0.113.2:5060";
@@ -140,6 +141,39 @@ fn the_carrier_that_took_the_call_is_the_one_that_charges() {
     let charged = cdr.billing.cost.unwrap();
     assert_eq!((charged.amount, charged.fx_rate), (amount("0.02"), Some(Amount::ONE)));
     assert_eq!(cdr.sell_amount, amount("0.0122"));
+}
+
+/// It is a call of the trunk that it came from, and costs what the number costs that it is forwarded to.
+#[test]
+fn a_forwarded_inbound_call_is_charged_as_an_outbound_call() {
+    let accept_from = vec![Network { address: address(FIRST).ip(), prefix_len: 32 }];
+    let first = Trunk { address: None, accept_from, ..trunk(1, FIRST) };
+    let mut directory = acme(vec![first, trunk(2, SECOND)]);
+    directory.extensions[0].forwarding.always = Some(WORLD.to_owned());
+    let mut net = Net::new(directory);
+    net.carrier(SECOND, [Plan::Accept]);
+    net.feed(Input::Accounts(vec![account(None, "0")]));
+    net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates()))));
+    let invite = format!(
+        "INVITE sip:+442071230000@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {FIRST};branch=z9hG4bKin\r\n\
+         Max-Forwards: 70\r\nFrom: <sip:+447700900001@carrier.test>;tag=in\r\nTo: <sip:+442071230000@acme.test>\r\n\
+         Call-ID: inbound\r\nCSeq: 1 INVITE\r\nContact: <sip:{FIRST}>\r\n\
+         Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{SDP}",
+        SDP.len()
+    );
+    net.inject(FIRST, invite);
+    net.wait(seconds(20));
+    let status = |net: &mut Net, trunk: &Trunk| net.ask(StatusOfTrunk(trunk.id)).unwrap();
+    let second = status(&mut net, &trunk(2, SECOND));
+    assert_eq!((second.calls, second.addresses[0].outbound_calls), (1, 1));
+    assert_eq!(status(&mut net, &trunk(1, FIRST)).calls, 1);
+    net.feed(Input::EndCalls(HangupCause::NormalClearing));
+    net.run();
+    let cdr = last(&net);
+    assert_eq!((cdr.direction, cdr.trunk_id), (Direction::Inbound, Some(trunk(1, FIRST).id)));
+    assert_eq!(cdr.forwarded_to.as_deref(), Some(WORLD));
+    assert_eq!((cdr.billing_mode, cdr.billsec), (BillingMode::Rated, 20));
+    assert_eq!((cdr.sell_amount, cdr.cost_amount), (amount("0.012"), amount("0.01")));
 }
 
 #[test]

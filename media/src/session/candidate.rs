@@ -15,6 +15,13 @@ pub(crate) struct Arrived {
 /// Packets that were held back until their source was accepted, in order of arrival.
 pub(crate) type HeldBack = [Option<Arrived>; HELD_MAX];
 
+/// The packets that were held back, and then this number of copies: each number is known by then, so that the last packet
+/// stands for any copy.
+pub(crate) fn replayed(held: HeldBack, copies: u8) -> impl Iterator<Item = Arrived> {
+    let last = held.into_iter().flatten().last();
+    held.into_iter().flatten().chain(last.into_iter().cycle().take(copies.into()))
+}
+
 /// How well signalling supports a source; greater is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
@@ -36,16 +43,22 @@ pub(super) struct Candidate {
     since: Micros,
     /// Consecutive packets so far.
     run: u32,
-    /// Packets so far whose numbers are near each other; only counted in a capture.
-    near: u32,
     /// Copies of packets among those so far.
     copies: u8,
     /// Whether its packets were not consecutive at least once.
     has_stumbled: bool,
     /// The latest packets, newest last.
     recent: [Arrived; RUN],
-    /// The packets that `near` counts except the newest, newest last: their order may be another one than that of their
-    /// numbers, so that a part of them would have gaps.
+    /// Only in a capture; boxed, because live legs have none.
+    near: Option<Box<Near>>,
+}
+
+/// Packets before the newest one whose numbers are near each other, newest last. Their order may be another one than that
+/// of their numbers, so that a part of them would have gaps.
+///
+/// *Bounds*: as many as are held back.
+#[derive(Clone, Debug, Default)]
+struct Near {
     held: Vec<Arrived>,
 }
 
@@ -88,7 +101,7 @@ impl Candidate {
 
     /// Whether enough packets arrived.
     pub(super) fn is_proven(&self) -> bool {
-        self.run >= RUN_PACKETS || self.near >= NEAR_PACKETS
+        self.run >= RUN_PACKETS || self.near().len() >= HELD_MAX
     }
 
     /// Arrival of the first packet of the run, or of the first packet with a number near it.
@@ -100,7 +113,7 @@ impl Candidate {
     pub(super) fn held_back(&self) -> HeldBack {
         let [first, second, third, _] = self.recent;
         let run = [first, second, third];
-        let held = if self.held.is_empty() { run.as_slice() } else { self.held.as_slice() };
+        let held = if self.near().is_empty() { run.as_slice() } else { self.near() };
         std::array::from_fn(|place| held.get(place).copied())
     }
 
@@ -112,9 +125,8 @@ impl Candidate {
     fn begin(&mut self, arrived: Arrived) {
         self.since = arrived.at;
         self.run = 1;
-        self.near = 1;
         self.copies = 0;
-        self.held.clear();
+        self.near = None;
         if let Some(newest) = self.recent.last_mut() {
             *newest = arrived;
         }
@@ -142,16 +154,20 @@ impl Candidate {
         }
         self.run = if is_next { self.run.saturating_add(1) } else { 1 };
         if is_observed {
-            self.near = self.near.saturating_add(1);
-            if self.held.len() == HELD_MAX {
-                self.held.remove(0);
+            let held = &mut self.near.get_or_insert_default().held;
+            if held.len() == HELD_MAX {
+                held.remove(0);
             }
-            self.held.push(newest);
+            held.push(newest);
         }
         self.recent.rotate_left(1);
         if let Some(newest) = self.recent.last_mut() {
             *newest = arrived;
         }
+    }
+
+    fn near(&self) -> &[Arrived] {
+        self.near.as_deref().map_or(&[], |near| near.held.as_slice())
     }
 
     fn newest(&self) -> Arrived {
@@ -167,9 +183,8 @@ impl Candidate {
 /// Consecutive packets that make a candidate the party's source; Asterisk requires four as well.
 const RUN: usize = 4;
 const RUN_PACKETS: u32 = 4;
-/// Packets with numbers near each other that make a candidate of a capture the party's source.
-const NEAR_PACKETS: u32 = 8;
-/// Those of them that were held back.
+/// Packets that were held back of a candidate of a capture when it becomes the party's source: it takes eight with numbers
+/// near each other.
 const HELD_MAX: usize = 7;
 /// Numbers are near each other up to this difference, as far as packets are reordered and not lost.
 const NEAR_MAX: u16 = 100;

@@ -9,7 +9,7 @@ use crate::session::packets::{Packets, Settled};
 use crate::session::payloads::{PTIME_DEFAULT_MS, is_static_noise};
 use crate::session::rtcp;
 use crate::session::run::Run;
-use crate::session::source::{Admission, SourceFilter};
+use crate::session::source::{Admission, SourceFilter, replayed};
 use crate::session::state::LegState;
 use crate::session::udptl;
 use crate::session::{
@@ -620,8 +620,13 @@ impl Session {
             }
             Admission::Found { replay, copies } => {
                 self.state.foreign.begin(received, sent);
-                if self.content == Content::Audio {
-                    self.take_held(replay.into_iter().flatten(), copies);
+                for held in replayed(replay, copies) {
+                    let refused = &mut self.state.counters.rejected_source;
+                    *refused = refused.saturating_sub(1);
+                    let kind = self.packets.payloads().kind(held.packet.payload_type);
+                    if let Some(kind) = kind.filter(|_| self.content == Content::Audio) {
+                        self.fold(held.at, &held.packet, kind);
+                    }
                 }
                 self.source_changed(now);
             }
@@ -630,7 +635,7 @@ impl Session {
     }
 
     #[inline]
-    pub(super) fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
+    fn fold(&mut self, now: Micros, packet: &Packet, kind: PayloadKind) {
         let Settled { payloads, stream, .. } = self.packets.settled();
         if payloads.note(packet.payload_type, kind, || stream.audio()) {
             self.configure_stream();

@@ -24,7 +24,6 @@ mod description;
 mod destinations;
 mod extended;
 mod foreign;
-mod held;
 mod input;
 mod machine;
 mod numbers;

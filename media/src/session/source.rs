@@ -16,6 +16,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use crate::rtp::Packet;
 use crate::session::StrictSource;
+pub(crate) use crate::session::candidate::replayed;
 use crate::session::candidate::{Arrived, Candidate, HeldBack, Rank};
 use crate::time::Micros;
 use crate::verdict::address::is_unreachable;

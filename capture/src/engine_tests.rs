@@ -268,3 +268,22 @@ fn audio_of_no_call_is_audio_for_calls_that_are_over_before_it() {
         finished.iter().map(|it| it.call.as_ref().map(|call| call.media_verdict)).collect();
     assert_eq!(verdicts, [Some(Some("no_inbound_media")), None, None]);
 }
+
+/// The two calls of a B2BUA whose RTP bypasses it: each is judged by the same packets, whose streams are handed out
+/// once.
+#[test]
+fn packets_of_two_calls_at_once_count_for_both_when_calls_are_evicted() {
+    let one = call("lossy duration=5s", 1, 0);
+    let other = one.iter().filter(|frame| is_sip(frame)).map(|(at, from, to, text)| {
+        let text = String::from_utf8(text.clone()).unwrap().replace("Call-ID: ", "Call-ID: x");
+        (*at + 2_000, *from, *to, text.into_bytes())
+    });
+    let mut frames = [other.collect(), one.clone()].concat();
+    let (last, from, to, _) = frames.iter().max_by_key(|frame| frame.0).unwrap().clone();
+    frames.extend((0..90).map(|n| (last + n * 1_000_000, from, to, vec![0])));
+    let (finished, _) = live(&file(frames));
+    let calls = finished.iter().filter_map(|finished| finished.call.as_ref());
+    let verdicts: Vec<_> = calls.map(|call| call.media_verdict).collect();
+    assert_eq!(verdicts, [Some("lossy_inbound"); 2]);
+    assert_eq!(finished.iter().map(|finished| finished.streams.len()).sum::<usize>(), 2);
+}

@@ -245,6 +245,11 @@ impl Call {
         self.parties.is_ringing()
     }
 
+    /// Whether it has neither been answered nor ended.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.parties.state, State::Opening | State::Ringing { .. })
+    }
+
     /// Returns the facts of its INVITE.
     pub fn facts(&self) -> &Facts {
         &self.parties.facts

@@ -36,7 +36,10 @@ impl CallToSip<'_> {
             let cause = cause.unwrap_or(HangupCause::from_sip_status(status));
             return self.hang_up(id, Party::Caller, cause);
         }
-        let reply = Reply::new(status_code(status));
+        let mut reply = Reply::new(status_code(status));
+        if (status, cause) == (503, Some(HangupCause::SwitchCongestion)) {
+            reply = reply.header("Retry-After", RETRY_AFTER_S);
+        }
         self.reply(
             id,
             match cause.and_then(reason::header) {
@@ -140,3 +143,6 @@ impl CallToSip<'_> {
         let _ = self.ua.respond(self.now.instant, key, reply);
     }
 }
+
+/// When a caller that is refused for lack of capacity may try again, in seconds.
+pub(super) const RETRY_AFTER_S: &str = "30";

@@ -151,7 +151,30 @@ impl PlacementContext<'_> {
             Some((number, device)) => Dialled { device: Some(*device), ..Dialled::new(number) },
             None => Dialled::new(dialled),
         };
-        self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)
+        let placed = self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)?;
+        self.within_shares(placed)
+    }
+
+    /// Refuses a call whose organisation or caller already holds its share of the media ports. An emergency call must
+    /// not be refused because of other calls.
+    fn within_shares(&self, placed: Placement) -> Result<Placement, Refused> {
+        let is_alone = self.directory.organisations().len() < 2;
+        let shares = self.calls.shares();
+        let why = if matches!(&placed.onward, Onward::World(hunt) if is_short(&hunt.number)) {
+            None
+        } else if !shares.allow(placed.facts.organisation, 1, is_alone) {
+            Some("Too Many Calls")
+        } else {
+            let caller = placed.caller.extension.filter(|caller| !shares.allow_unanswered(*caller));
+            caller.map(|_| "Too Many Unanswered Calls")
+        };
+        match why {
+            Some(why) => {
+                let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
+                Err(Refused::of_call(status, cause, placed.facts).saying(why))
+            }
+            None => Ok(placed),
+        }
     }
 
     /// Places a party that another node connects to a room of this node. Its number and name are the node's assertion.

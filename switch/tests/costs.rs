@@ -183,6 +183,7 @@ impl Bench {
             node: NodeId(Uuid::nil()),
             limits: Limits { silence: None, ..Limits::default() },
             calls_max: 2 * STANDING,
+            media_ports: 5 * STANDING,
             md5_only: Vec::new(),
             reach: Reach::new(|_, to| Ok(Flow::udp(ListenerId(0), to))),
             // A probe in progress would be counted with the call.

@@ -39,6 +39,7 @@ mod outbound_slots;
 mod own_mix;
 mod parking;
 mod phone_messages;
+mod port_shares;
 mod prompts;
 mod qualifying;
 mod refused_offers;

@@ -258,7 +258,7 @@ impl Ringing {
         status: u16,
         answer: Option<SessionDescription>,
     ) {
-        let State::Ringing { early, .. } = &mut parties.state else {
+        let State::Ringing { early, .. } = parties.state else {
             return; // Too late: the call was answered or has failed.
         };
         let Some(fork) = parties.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
@@ -267,13 +267,15 @@ impl Ringing {
         (fork.rings, fork.is_silent) = (true, false);
         // A room does not hear early media, and a caller without an offer cannot.
         let hears = matches!(&parties.near, Near::Party(caller) if caller.offer.is_some());
-        let Some(answer) = answer.filter(|_| early.is_none_or(|other| other == place)) else {
-            // Once the caller hears one fork, a 180 of another without SDP would only confuse its phone.
-            if early.is_none() {
-                parties.push(Output::Ring(status, None));
+        // Once the caller hears one fork, a 180 of another would only confuse its phone.
+        if early.is_some_and(|heard| heard != place) {
+            if let Some(answer) = answer {
+                // The caller hears it if the other fork refuses.
+                let _ = fork.leg.exchange.receive_answer(answer);
             }
             return;
-        };
+        }
+        let Some(answer) = answer else { return parties.push(Output::Ring(status, None)) };
         if !hears {
             if matches!(parties.near, Near::Room) {
                 // The 200 may come without SDP (RFC 3261 §13.2.1).
@@ -286,14 +288,35 @@ impl Ringing {
             return;
         };
         let answer = fork.leg.heard(answer);
-        *early = Some(place);
+        self.hear(parties, place, status, &answer);
+    }
+
+    /// Lets the caller hear a fork that has answered its offer in a provisional response.
+    fn hear(&mut self, parties: &mut Parties, place: usize, status: u16, heard: &SessionDescription) {
+        if let State::Ringing { early, .. } = &mut parties.state {
+            *early = Some(place);
+        }
         let form = fork_key_form(parties, place);
-        match self.answer_for_caller(parties, &answer, form) {
-            Some(answer) => {
-                parties.connect(place);
-                parties.push(Output::Ring(status, Some(answer)));
-            }
-            None => parties.push(Output::Ring(status, None)),
+        let answer = self.answer_for_caller(parties, heard, form);
+        if answer.is_some() {
+            parties.connect(place);
+        }
+        parties.push(Output::Ring(status, answer));
+    }
+
+    /// Lets the caller hear another fork that still rings: the one that it heard has ended.
+    fn hear_another(&mut self, parties: &mut Parties) {
+        parties.settled_early = false;
+        if let State::Ringing { early, .. } = &mut parties.state {
+            *early = None;
+        }
+        let rings = |fork: &Fork| fork.state == ForkState::Ringing && fork.rings;
+        let mut forks = parties.forks.iter().enumerate().filter(|(_, fork)| rings(fork));
+        if let Some((place, heard)) = forks.find_map(|(place, fork)| Some((place, fork.leg.settled()?))) {
+            return self.hear(parties, place, 183, &heard);
+        }
+        if parties.forks.iter().any(rings) {
+            parties.push(Output::Ring(180, None));
         }
     }
 
@@ -489,6 +512,8 @@ impl Ringing {
         let everybody = status >= 600;
         if everybody || is_decided(parties) {
             self.decide(parties, ending, now, ending.far.reply.unwrap_or(status));
+        } else if early == Some(place) {
+            self.hear_another(parties);
         }
     }
 

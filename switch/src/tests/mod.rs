@@ -10,6 +10,7 @@ mod connections;
 mod credentials;
 mod directory;
 mod diverting;
+mod early_forks;
 mod early_offers;
 mod endings;
 mod fax;

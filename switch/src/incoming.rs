@@ -6,7 +6,7 @@ use sidetone_model::device;
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Headers, Method, Name, Request, StatusCode};
+use sidetone_sip::message::{Headers, Method, Name, Request, StatusCode, Uri};
 use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration};
 use sidetone_sip::sdp::{KeySeed, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
@@ -97,9 +97,14 @@ impl Requests<'_> {
         else {
             return self.refuse(key, Reply::new(StatusCode::FORBIDDEN));
         };
+        let to = request.to().ok().map(|to| to.uri);
+        // The address of record is of another domain than the account (RFC 3261 §10.3 step 5).
+        let host = to.as_ref().and_then(Uri::host);
+        if host.is_some_and(|host| directory.is_domain_of_another(host, extension.organisation_id)) {
+            return self.refuse(key, Reply::new(StatusCode::NOT_FOUND));
+        }
         // An extension may register only its own number (RFC 3261 §10.3 step 3).
-        let is_own =
-            request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
+        let is_own = to.is_some_and(|to| to.user_decoded().is_some_and(|user| user == extension.number));
         if !is_own {
             let denied = Denied::new(flow.remote.ip(), request, Denial::Forbidden);
             self.outputs.push_back(Output::Notice(Notice::Denied(denied)));

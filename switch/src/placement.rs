@@ -146,6 +146,14 @@ impl PlacementContext<'_> {
             Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
         };
         let uri = request.parsed_uri().ok().filter(|_| matches!(origin, Origin::Extension(_)));
+        if let (Origin::Extension(extension), Some(host)) = (origin, uri.as_ref().and_then(Uri::host)) {
+            let organisation = extension.organisation_id;
+            if directory.is_domain_of_another(host, organisation) {
+                let elsewhere = Refusal { organisation_id: Some(organisation), reason: Reason::Unallocated };
+                let caller = Caller::of(origin, request);
+                return Err(self.unroutable(now, directory, &caller, dialled, elsewhere));
+            }
+        }
         let gruu = uri.and_then(|uri| self.gruus.target_of(&uri, dialled));
         let to = match &gruu {
             Some((number, device)) => Dialled { device: Some(*device), ..Dialled::new(number) },

@@ -36,6 +36,7 @@ pub(crate) mod network;
 mod news;
 mod notes;
 mod operations;
+mod other_domains;
 mod outbound_slots;
 mod own_mix;
 mod parking;

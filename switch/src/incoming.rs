@@ -1,6 +1,7 @@
 //! Incoming requests: requests that begin no call, and the parts of an INVITE that determine its target.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use sidetone_model::device;
 use sidetone_model::ids::ExtensionId;
@@ -237,12 +238,17 @@ pub(super) struct PartyHeaders {
     pub(super) key_form: KeyForm,
     /// Its User-Agent, as a record contains it.
     pub(super) user_agent: Option<String>,
+    /// The time in which its INVITE may be answered, if it sets one.
+    pub(super) expires: Option<Duration>,
 }
 
 impl PartyHeaders {
     pub(super) fn of(headers: &Headers) -> Self {
         let user_agent = headers.user_agent().and_then(|text| device::user_agent(&text));
-        Self { key_form: key_form(headers), user_agent }
+        // 0 is the value of devices that do not know the header.
+        let expires = headers.expires().filter(|seconds| *seconds > 0);
+        let expires = expires.map(|seconds| Duration::from_secs(seconds.into()));
+        Self { key_form: key_form(headers), user_agent, expires }
     }
 }
 
@@ -268,7 +274,7 @@ pub(super) fn call_of(
     conferences: &Conferences,
 ) -> NewCall {
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { key_form, user_agent } = party;
+    let PartyHeaders { key_form, user_agent, expires } = party;
     let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, diverted } =
         placement;
     let side = CallerSide { offer, policy: caller_policy, key_form, user_agent, srtp: srtp.0, at: source };
@@ -285,7 +291,8 @@ pub(super) fn call_of(
         Onward::World(hunt) => (bridge(side, Callees::InTurn), Vec::new(), Some(*hunt), None),
     };
     let group = goal.as_ref().and_then(|goal| conferences.group_of(goal)).unwrap_or(session_id);
-    let setup = Setup { limits: limits_of(limits, directory, &facts), facts, sides, session_id, group, keys };
+    let limits = Limits { expires, ..limits_of(limits, directory, &facts) };
+    let setup = Setup { limits, facts, sides, session_id, group, keys };
     let caller = Caller { invite: Some(key), key: leg, identity: caller, binding };
     NewCall { setup, caller: Some(caller), callees, hunt, goal, asked: Some(asked), diverted, request: None }
 }

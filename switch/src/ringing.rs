@@ -83,7 +83,8 @@ impl Ringing {
     /// Returns the end of the ringing time.
     fn deadline(&self, parties: &Parties, now: Instant) -> Instant {
         let ring = parties.limits.ring;
-        now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring))
+        let deadline = now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring));
+        parties.expires_at().map_or(deadline, |expires_at| deadline.min(expires_at))
     }
 
     /// Requests the first port, or the first attempt.
@@ -237,11 +238,16 @@ impl Ringing {
 
     /// Handles the end of the ringing time.
     pub(super) fn ring_out(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
+        let expires_at = parties.expires_at();
+        if expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return ending.cancelled(parties, now, HangupCause::OriginatorCancel);
+        }
         if let (Some(rang), State::Ringing { deadline, .. }) =
             (self.forwards.no_answer.take(), &mut parties.state)
         {
             // If the call cannot be forwarded, the phones continue to ring.
-            *deadline = now + parties.limits.ring.saturating_sub(rang);
+            let last = now + parties.limits.ring.saturating_sub(rang);
+            *deadline = expires_at.map_or(last, |expires_at| last.min(expires_at));
             return parties.push(Output::Redirected(ForwardReason::NoAnswer));
         }
         ending.far = Far::default();

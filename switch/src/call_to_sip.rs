@@ -25,6 +25,14 @@ pub(super) struct CallToSip<'a> {
 impl CallToSip<'_> {
     /// Answers the caller's INVITE.
     pub(super) fn answer(&mut self, id: CallId, status: StatusCode, body: Option<&SessionDescription>) {
+        // The first reliable response to an INVITE without an offer has ours (RFC 3261 §13.2.1), and the 200 has it here.
+        // Until then the caller gets 100 only.
+        let caller = self.calls.get(id).filter(|live| live.call.parties().lacks_offer());
+        let caller = caller.and_then(|live| live.caller.as_ref()).map(|caller| caller.key);
+        if status.is_provisional() && body.is_none() && caller.is_some_and(|leg| self.ua.needs_reliable(leg))
+        {
+            return;
+        }
         self.reply(id, with_description(Reply::new(status), body));
     }
 

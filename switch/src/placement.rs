@@ -20,7 +20,7 @@ use crate::conference::{Goal, PinCaller};
 use crate::conference_adapter::Conferences;
 use crate::diverting;
 use crate::gruus::Gruus;
-use crate::hunt::{CallerId, Hunt, wants_privacy};
+use crate::hunt::{ANONYMOUS, CallerId, Hunt, wants_privacy};
 use crate::ids::Ids;
 use crate::io::Forwards;
 use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS};
@@ -405,7 +405,7 @@ impl PlacementContext<'_> {
         (asked, device, dialled, diverted): (Asked, Option<Device>, &str, Vec<Diversion>),
     ) -> Result<Placement, Refused> {
         let directory = self.directory;
-        let Asked { max_forwards, secure, .. } = asked;
+        let Asked { max_forwards, secure, anonymous } = asked;
         let extension = caller.extension.unwrap_or(callee);
         (facts.extension, facts.agent) = (Some(extension.id), extension.agent_id);
         facts.team = extension.team_id;
@@ -425,7 +425,10 @@ impl PlacementContext<'_> {
             return self.forward(now, forward);
         }
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
-        let (from, to) = (caller.address(domain), format!("<sip:{aor}>"));
+        // A trunk decides by itself what it shows of its callers.
+        let is_hidden = anonymous && caller.trunk.is_none();
+        let from = if is_hidden { ANONYMOUS.to_owned() } else { caller.address(domain) };
+        let to = format!("<sip:{aor}>");
         let caller_identity = caller.identity(self.ids.leg());
         let headers = diverting::headers(&diverted, directory, callee.organisation_id, dialled);
         let callees = bindings

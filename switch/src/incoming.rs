@@ -218,7 +218,16 @@ pub(super) fn offer_of(request: &Request, source: IpAddr) -> Result<Option<Sessi
     if request.body().is_empty() {
         return Ok(None);
     }
+    let encoding = request.header(Name::ContentEncoding);
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        return Err(reply.header(Name::AcceptEncoding.as_str(), "identity"));
+    }
     if sdp_part(request.headers(), request.body()).is_none() {
+        // The sender does not need this body to be understood (RFC 3261 §8.2.3).
+        if is_optional(request.headers()) {
+            return Ok(None);
+        }
         let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(reply.header(Name::Accept.as_str(), SDP));
     }
@@ -229,6 +238,17 @@ pub(super) fn offer_of(request: &Request, source: IpAddr) -> Result<Option<Sessi
         },
         None => Err(Reply::new(StatusCode::BAD_REQUEST).reason("Bad Session Description")),
     }
+}
+
+/// Whether a body may be ignored: `handling=optional` in Content-Disposition (RFC 3204 §6).
+fn is_optional(headers: &Headers) -> bool {
+    let params = headers.header(Name::ContentDisposition).and_then(|value| value.split_once(';'));
+    let handling = params.and_then(|(_, params)| {
+        params.split(';').filter_map(|param| param.split_once('=')).find_map(|(name, value)| {
+            name.trim().eq_ignore_ascii_case("handling").then(|| value.trim().trim_matches('"'))
+        })
+    });
+    handling.is_some_and(|handling| handling.eq_ignore_ascii_case("optional"))
 }
 
 /// The properties of a party from the headers of its message.

@@ -2,6 +2,7 @@
 
 mod answering;
 mod browsers;
+mod caller_wishes;
 mod calls;
 mod carrier;
 mod conference_adapter;

@@ -407,7 +407,7 @@ impl Switch {
                     outputs: &mut self.shared.outputs,
                 };
                 if let Some((id, input)) = legs.event(event) {
-                    self.control.feed(now, id, input, &mut self.shared);
+                    transferring::feed(now, id, input, &mut self.control, &mut self.shared);
                 }
             }
         }

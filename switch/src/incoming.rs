@@ -1,5 +1,6 @@
 //! Incoming requests: requests that begin no call, and the parts of an INVITE that determine its target.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -145,6 +146,9 @@ impl Requests<'_> {
 
     fn messaged(&mut self, key: &ServerKey, flow: &Flow, request: &Request) {
         let Some(extension) = self.phone(key, flow, request) else { return };
+        if !self.is_from(extension, request) {
+            return self.respond(key, Reply::new(StatusCode::FORBIDDEN));
+        }
         if !messaging::is_for_events(self.directory, extension, request) {
             let Requests { now, registrar, directory, .. } = self;
             let mut context = MessageContext { now: *now, ua: self.ua, registrar, directory };
@@ -158,6 +162,13 @@ impl Requests<'_> {
             Ok(message) => self.outputs.push_back(Output::IncomingMessage(message)),
             Err(reply) => self.respond(key, reply),
         }
+    }
+
+    /// Whether the From of a request names its sender, or nobody.
+    fn is_from(&self, sender: ExtensionId, request: &Request) -> bool {
+        let number = self.directory.extension(sender).map(|own| own.number.as_str());
+        let user = request.from().ok().and_then(|from| from.uri.user_decoded().map(Cow::into_owned));
+        user.is_none_or(|user| user == "anonymous" || Some(user.as_str()) == number)
     }
 
     fn subscribed(&mut self, key: &ServerKey, flow: &Flow, request: &Request) {

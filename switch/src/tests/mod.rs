@@ -39,6 +39,7 @@ mod notes;
 mod operations;
 mod other_domains;
 mod outbound_slots;
+mod overdue_offers;
 mod own_mix;
 mod parking;
 mod phone_messages;

@@ -158,9 +158,9 @@ impl Actor {
             Event::Updated { key, .. } => phone.respond(&key, 405),
             // Only with session timers, subscriptions and reliable responses, which this phone does not support.
             Event::NotifyAnswered { .. }
+            | Event::OfferUnanswered { .. }
             | Event::RefreshDue { .. }
-            | Event::Resubscribed { .. }
-            | Event::UpdateUnanswered { .. } => {}
+            | Event::Resubscribed { .. } => {}
         }
     }
 

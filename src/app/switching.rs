@@ -1,6 +1,7 @@
 //! The switch and the relay according to the configuration, and their addresses.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
@@ -121,6 +122,7 @@ pub(super) fn switch(
         node,
         limits: limits(config),
         calls_max: CALLS_MAX,
+        media_ports: port_pairs(&config.media.ports),
         md5_only: config.sip.md5_only.clone(),
         reach,
         qualify: config.sip.qualify,
@@ -134,6 +136,12 @@ pub(super) fn switch(
         epoch: instant(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// The number of complete pairs in a range of media ports: an even port and the odd one after it.
+fn port_pairs(ports: &RangeInclusive<u16>) -> usize {
+    let first = usize::from(*ports.start()).next_multiple_of(2);
+    (usize::from(*ports.end()) + 1).saturating_sub(first) / 2
 }
 
 /// The settings for calls of other nodes; `None` without `[cluster] listen`.

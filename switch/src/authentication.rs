@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sidetone_model::directory::{Extension, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, OrganisationId, TrunkId};
 use sidetone_sip::auth::{Accounts, Algorithm, Attempt, Authenticator, Credential, Decision, Refusal};
-use sidetone_sip::message::{Digest, Request};
+use sidetone_sip::message::{Digest, Name, Request};
 
 use crate::routing::{Directory, Origin, route};
 
@@ -84,7 +84,8 @@ impl Gate {
         let method = request.method().as_str();
         let cseq = request.cseq().map_or(0, |cseq| cseq.number);
         let number = format!("{cseq} {}", request.call_id());
-        let attempt = Attempt { headers: &headers, method, request: &number, realm: &realm, source };
+        let uri = target_of(request);
+        let attempt = Attempt { headers: &headers, method, uri, request: &number, realm: &realm, source };
         let lines = Lines { directory, organisation, registered };
         match self.authenticator.verify(now, attempt, &lines) {
             Decision::Accepted { username } => match lines.line(&username) {
@@ -186,6 +187,14 @@ fn organisation_of<'a>(directory: &'a Directory, request: &Request) -> Option<&'
     let target = || request.parsed_uri().ok().and_then(|uri| uri.host().map(ToString::to_string));
     from.and_then(|domain| directory.organisation_of_domain(&domain))
         .or_else(|| target().and_then(|domain| directory.organisation_of_domain(&domain)))
+}
+
+/// Returns the Request-URI, which a digest has to name. That of a request over a strict router is the router's, if it has
+/// no user (RFC 3261 §12.2.1.1); it is left out.
+fn target_of(request: &Request) -> &str {
+    let is_routers =
+        request.headers().contains(Name::Route) && request.parsed_uri().is_ok_and(|uri| uri.user().is_none());
+    if is_routers { "" } else { request.uri() }
 }
 
 /// Returns the domain that a request claims.

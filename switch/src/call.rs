@@ -172,7 +172,7 @@ impl Call {
             Input::Link(party, linking) => self.link(party, *linking),
             Input::Linked(mix, step) => link::mix(parties, mix, step),
             Input::Merge(without) if negotiation.is_idle() => merge(parties, ending, now, without),
-            Input::Offer(party, offer) => self.offer(party, offer),
+            Input::Offer(party, offer) => self.offer(now, party, offer),
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
             Input::OfferWithdrawn(party) => negotiation.withdrawn(parties, party),
@@ -224,7 +224,8 @@ impl Call {
             State::Ringing { deadline, .. } => self.ringing.asks_at.into_iter().chain([deadline]).min(),
             State::Ending { deadline, .. } => Some(deadline),
             State::Up => {
-                self.stay.until(&self.parties).into_iter().chain(link::parked_until(&self.parties)).min()
+                let open = self.negotiation.until().into_iter().chain(link::parked_until(&self.parties));
+                self.stay.until(&self.parties).into_iter().chain(open).min()
             }
             State::Answering { .. } | State::Opening | State::Over | State::Refused => None,
         }
@@ -243,6 +244,11 @@ impl Call {
     /// Whether it still waits for an answer.
     pub fn is_ringing(&self) -> bool {
         self.parties.is_ringing()
+    }
+
+    /// Whether it has neither been answered nor ended.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.parties.state, State::Opening | State::Ringing { .. })
     }
 
     /// Returns the facts of its INVITE.
@@ -314,7 +320,7 @@ impl Call {
     }
 
     /// Handles an offer of a party inside its dialog.
-    fn offer(&mut self, party: Party, offer: Option<SessionDescription>) {
+    fn offer(&mut self, now: Instant, party: Party, offer: Option<SessionDescription>) {
         let Call { parties, negotiation, .. } = self;
         if party == Party::Caller && parties.waits_for_target() {
             offer_alone(parties, offer);
@@ -323,7 +329,7 @@ impl Call {
         } else if parties.own_mix.is_some() {
             own_mix::offer(parties, party, offer);
         } else {
-            negotiation.offer(parties, party, offer);
+            negotiation.offer(parties, now, party, offer);
         }
     }
 
@@ -390,13 +396,14 @@ impl Call {
     }
 
     fn timeout(&mut self, now: Instant) {
-        let Call { parties, ringing, ending, stay, .. } = self;
+        let Call { parties, ringing, negotiation, ending, stay, .. } = self;
         match parties.state {
             State::Ringing { deadline, .. } if deadline <= now => ringing.ring_out(parties, ending, now),
             State::Ringing { .. } => ringing.ask_heard(parties, now),
             // The relay did not deliver a report in time: the record is output without its figures.
             State::Ending { deadline, .. } if deadline <= now => ending.complete(parties),
             State::Up => {
+                negotiation.timeout(parties, now);
                 stay.timeout(parties, ending, now);
                 link::timeout(parties, now);
             }

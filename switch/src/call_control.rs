@@ -23,7 +23,7 @@ use crate::authentication::Sender;
 use crate::billing::{Billing, Unpaid};
 use crate::call_queries;
 use crate::call_table::CallTable;
-use crate::call_to_sip::CallToSip;
+use crate::call_to_sip::{CallToSip, RETRY_AFTER_S};
 use crate::conference::{self, Dial, DialEnd, Goal};
 use crate::conference_adapter::{Conferences, RoomEffect};
 use crate::conference_commands;
@@ -31,13 +31,14 @@ use crate::dialling::Dialler;
 use crate::dialog_credentials::RecentByes;
 use crate::diverting;
 use crate::hunt::HuntContext;
-use crate::io::{self, LegName, Limits, MediaCommand, Party, Port, PortId};
+use crate::io::{self, Limits, MediaCommand, Party, Port, PortId};
 use crate::live::{LiveCall, NewCall, prompt_ended};
 use crate::merging;
 use crate::message_parts::status_code;
 use crate::outbound::{self, Hunts};
 use crate::outbound_slots::OutboundSlots;
 use crate::placement::{Dialled, Onward, PlacementContext, Refused};
+use crate::port_requests;
 use crate::queries::{DialIntoRoom, Merge};
 use crate::rating::credit;
 use crate::reason;
@@ -77,6 +78,9 @@ impl CallControl {
         let mut reply = Reply::new(refused.status);
         if let Some(why) = refused.why {
             reply = reply.reason(why);
+        }
+        if refused.status == StatusCode::SERVICE_UNAVAILABLE {
+            reply = reply.header("Retry-After", RETRY_AFTER_S);
         }
         if let Some(reason) = refused.facts.as_ref().and_then(|_| reason::header(refused.cause)) {
             reply = reply.header("Reason", reason);
@@ -323,9 +327,7 @@ impl CallControl {
             io::Output::Offer(party, offer) => return self.legs(now, shared).offer(id, party, &offer),
             io::Output::OfferResult(party, result) => self.legs(now, shared).offer_result(id, party, result),
             io::Output::OpenPort { fork, towards, video } => {
-                let group = self.calls.get(id)?.call.group();
-                let leg = LegName { call: id, fork };
-                shared.outputs.push_back(Output::OpenPort { leg, group, towards, video });
+                return port_requests::request(id, (fork, towards, video), &self.calls, shared);
             }
             io::Output::Probe(party) => return self.legs(now, shared).probe(id, party),
             io::Output::Reached(party) => self.transfers.reached(id, party),

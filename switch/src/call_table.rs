@@ -11,17 +11,19 @@ use sidetone_sip::ua::LegKey;
 use crate::hunt::Hunt;
 use crate::io::{Input, Output, Party, PortId};
 use crate::live::{Caller, LiveCall};
+use crate::port_shares::PortShares;
 use crate::routing::Directory;
 
 /// The live calls, found by id, leg or port.
-#[derive(Default)]
 pub(super) struct CallTable {
     /// Boxed: the table has space for twice as many, and moves them when it grows.
     calls: HashMap<CallId, Box<LiveCall>>,
     legs: HashMap<LegKey, (CallId, Party)>,
     /// The legs of registered phones.
     bound: BTreeSet<(BindingId, LegKey)>,
-    ports: HashMap<PortId, CallId>,
+    ports: HashMap<PortId, (CallId, OrganisationId)>,
+    /// The ports by organisation, and those of unanswered calls.
+    shares: PortShares,
     /// Numbers of live outbound calls.
     outbound: HashMap<OrganisationId, usize>,
     timers: BTreeSet<(Instant, CallId)>,
@@ -30,11 +32,22 @@ pub(super) struct CallTable {
 }
 
 impl CallTable {
-    /// Adds a call with its ports and the caller's leg.
-    pub(super) fn insert(&mut self, id: CallId, live: LiveCall) {
-        for port in live.call.ports() {
-            self.ports.insert(port, id);
+    /// An empty table of a node with this number of port pairs.
+    pub(super) fn new(media_ports: usize) -> Self {
+        CallTable {
+            calls: HashMap::new(),
+            legs: HashMap::new(),
+            bound: BTreeSet::new(),
+            ports: HashMap::new(),
+            shares: PortShares::new(media_ports),
+            outbound: HashMap::new(),
+            timers: BTreeSet::new(),
+            watched: None,
         }
+    }
+
+    /// Adds a call and the caller's leg.
+    pub(super) fn insert(&mut self, id: CallId, live: LiveCall) {
         if let Some(caller) = &live.caller {
             self.legs.insert(caller.key, (id, Party::Caller));
             let organisation = live.call.facts().organisation;
@@ -86,6 +99,12 @@ impl CallTable {
         }
         if let Some(due) = due {
             self.timers.insert((due, id));
+        }
+        if live.unanswered_ports > 0
+            && !live.call.is_unanswered()
+            && let Some(caller) = live.calling_extension()
+        {
+            self.shares.stop_waiting(caller, std::mem::take(&mut live.unanswered_ports));
         }
         if !live.call.is_over() {
             return None;
@@ -158,13 +177,29 @@ impl CallTable {
         legs.map(|(_, leg)| *leg).collect()
     }
 
+    /// Adds an opened port of a call.
     pub(super) fn add_port(&mut self, port: PortId, id: CallId) {
-        self.ports.insert(port, id);
+        let Some(live) = self.calls.get_mut(&id) else { return };
+        let organisation = live.call.facts().organisation;
+        if self.ports.insert(port, (id, organisation)).is_none() {
+            self.shares.take(organisation);
+        }
+        if let Some(caller) = live.calling_extension().filter(|_| live.call.is_unanswered()) {
+            live.unanswered_ports += 1;
+            self.shares.wait(caller);
+        }
     }
 
     /// Forgets a port that was closed; returns its call.
     pub(super) fn remove_port(&mut self, port: PortId) -> Option<CallId> {
-        self.ports.remove(&port)
+        let (id, organisation) = self.ports.remove(&port)?;
+        self.shares.give_back(organisation);
+        Some(id)
+    }
+
+    /// Returns the shares of the node's media ports.
+    pub(super) fn shares(&self) -> &PortShares {
+        &self.shares
     }
 
     pub(super) fn get_mut(&mut self, id: CallId) -> Option<&mut LiveCall> {
@@ -217,7 +252,7 @@ impl CallTable {
 
     /// Returns the call of a port.
     pub(super) fn call_at(&self, port: PortId) -> Option<CallId> {
-        self.ports.get(&port).copied()
+        self.ports.get(&port).map(|(call, _)| *call)
     }
 
     /// Returns the public id of the leg of a port.
@@ -248,7 +283,12 @@ impl CallTable {
     /// Whether no leg, port or outbound call is left.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.has_no_legs() && self.ports.is_empty() && self.has_no_outbound()
+        self.calls.is_empty() && self.has_no_legs() && self.has_no_ports() && self.has_no_outbound()
+    }
+
+    #[cfg(test)]
+    fn has_no_ports(&self) -> bool {
+        self.ports.is_empty() && self.shares.is_empty()
     }
 
     #[cfg(test)]

@@ -25,6 +25,14 @@ pub(super) struct CallToSip<'a> {
 impl CallToSip<'_> {
     /// Answers the caller's INVITE.
     pub(super) fn answer(&mut self, id: CallId, status: StatusCode, body: Option<&SessionDescription>) {
+        // The first reliable response to an INVITE without an offer has ours (RFC 3261 §13.2.1), and the 200 has it here.
+        // Until then the caller gets 100 only.
+        let caller = self.calls.get(id).filter(|live| live.call.parties().lacks_offer());
+        let caller = caller.and_then(|live| live.caller.as_ref()).map(|caller| caller.key);
+        if status.is_provisional() && body.is_none() && caller.is_some_and(|leg| self.ua.needs_reliable(leg))
+        {
+            return;
+        }
         self.reply(id, with_description(Reply::new(status), body));
     }
 
@@ -36,7 +44,10 @@ impl CallToSip<'_> {
             let cause = cause.unwrap_or(HangupCause::from_sip_status(status));
             return self.hang_up(id, Party::Caller, cause);
         }
-        let reply = Reply::new(status_code(status));
+        let mut reply = Reply::new(status_code(status));
+        if (status, cause) == (503, Some(HangupCause::SwitchCongestion)) {
+            reply = reply.header("Retry-After", RETRY_AFTER_S);
+        }
         self.reply(
             id,
             match cause.and_then(reason::header) {
@@ -140,3 +151,6 @@ impl CallToSip<'_> {
         let _ = self.ua.respond(self.now.instant, key, reply);
     }
 }
+
+/// When a caller that is refused for lack of capacity may try again, in seconds.
+pub(super) const RETRY_AFTER_S: &str = "30";

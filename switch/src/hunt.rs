@@ -417,7 +417,7 @@ pub(super) fn wants_privacy(request: &Request) -> bool {
 /// Addresses of one trunk tried per call.
 const ADDRESSES_MAX: usize = 3;
 /// RFC 3323 §4.1.1.3.
-const ANONYMOUS: &str = "\"Anonymous\" <sip:anonymous@anonymous.invalid>";
+pub(super) const ANONYMOUS: &str = "\"Anonymous\" <sip:anonymous@anonymous.invalid>";
 /// Attempts per call, over all trunks.
 const ATTEMPTS_MAX: usize = 8;
 /// How long a call waits for a name to be resolved.

@@ -1,12 +1,14 @@
 //! Incoming requests: requests that begin no call, and the parts of an INVITE that determine its target.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use sidetone_model::device;
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Headers, Method, Name, Request, StatusCode};
+use sidetone_sip::message::{Headers, Method, Name, Request, StatusCode, Uri};
 use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration};
 use sidetone_sip::sdp::{KeySeed, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
@@ -97,9 +99,14 @@ impl Requests<'_> {
         else {
             return self.refuse(key, Reply::new(StatusCode::FORBIDDEN));
         };
+        let to = request.to().ok().map(|to| to.uri);
+        // The address of record is of another domain than the account (RFC 3261 §10.3 step 5).
+        let host = to.as_ref().and_then(Uri::host);
+        if host.is_some_and(|host| directory.is_domain_of_another(host, extension.organisation_id)) {
+            return self.refuse(key, Reply::new(StatusCode::NOT_FOUND));
+        }
         // An extension may register only its own number (RFC 3261 §10.3 step 3).
-        let is_own =
-            request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
+        let is_own = to.is_some_and(|to| to.user_decoded().is_some_and(|user| user == extension.number));
         if !is_own {
             let denied = Denied::new(flow.remote.ip(), request, Denial::Forbidden);
             self.outputs.push_back(Output::Notice(Notice::Denied(denied)));
@@ -139,6 +146,9 @@ impl Requests<'_> {
 
     fn messaged(&mut self, key: &ServerKey, flow: &Flow, request: &Request) {
         let Some(extension) = self.phone(key, flow, request) else { return };
+        if !self.is_from(extension, request) {
+            return self.respond(key, Reply::new(StatusCode::FORBIDDEN));
+        }
         if !messaging::is_for_events(self.directory, extension, request) {
             let Requests { now, registrar, directory, .. } = self;
             let mut context = MessageContext { now: *now, ua: self.ua, registrar, directory };
@@ -152,6 +162,13 @@ impl Requests<'_> {
             Ok(message) => self.outputs.push_back(Output::IncomingMessage(message)),
             Err(reply) => self.respond(key, reply),
         }
+    }
+
+    /// Whether the From of a request names its sender, or nobody.
+    fn is_from(&self, sender: ExtensionId, request: &Request) -> bool {
+        let number = self.directory.extension(sender).map(|own| own.number.as_str());
+        let user = request.from().ok().and_then(|from| from.uri.user_decoded().map(Cow::into_owned));
+        user.is_none_or(|user| user == "anonymous" || Some(user.as_str()) == number)
     }
 
     fn subscribed(&mut self, key: &ServerKey, flow: &Flow, request: &Request) {
@@ -212,7 +229,16 @@ pub(super) fn offer_of(request: &Request, source: IpAddr) -> Result<Option<Sessi
     if request.body().is_empty() {
         return Ok(None);
     }
+    let encoding = request.header(Name::ContentEncoding);
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        return Err(reply.header(Name::AcceptEncoding.as_str(), "identity"));
+    }
     if sdp_part(request.headers(), request.body()).is_none() {
+        // The sender does not need this body to be understood (RFC 3261 §8.2.3).
+        if is_optional(request.headers()) {
+            return Ok(None);
+        }
         let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(reply.header(Name::Accept.as_str(), SDP));
     }
@@ -225,6 +251,17 @@ pub(super) fn offer_of(request: &Request, source: IpAddr) -> Result<Option<Sessi
     }
 }
 
+/// Whether a body may be ignored: `handling=optional` in Content-Disposition (RFC 3204 §6).
+fn is_optional(headers: &Headers) -> bool {
+    let params = headers.header(Name::ContentDisposition).and_then(|value| value.split_once(';'));
+    let handling = params.and_then(|(_, params)| {
+        params.split(';').filter_map(|param| param.split_once('=')).find_map(|(name, value)| {
+            name.trim().eq_ignore_ascii_case("handling").then(|| value.trim().trim_matches('"'))
+        })
+    });
+    handling.is_some_and(|handling| handling.eq_ignore_ascii_case("optional"))
+}
+
 /// The properties of a party from the headers of its message.
 #[derive(Debug)]
 pub(super) struct PartyHeaders {
@@ -232,12 +269,17 @@ pub(super) struct PartyHeaders {
     pub(super) key_form: KeyForm,
     /// Its User-Agent, as a record contains it.
     pub(super) user_agent: Option<String>,
+    /// The time in which its INVITE may be answered, if it sets one.
+    pub(super) expires: Option<Duration>,
 }
 
 impl PartyHeaders {
     pub(super) fn of(headers: &Headers) -> Self {
         let user_agent = headers.user_agent().and_then(|text| device::user_agent(&text));
-        Self { key_form: key_form(headers), user_agent }
+        // 0 is the value of devices that do not know the header.
+        let expires = headers.expires().filter(|seconds| *seconds > 0);
+        let expires = expires.map(|seconds| Duration::from_secs(seconds.into()));
+        Self { key_form: key_form(headers), user_agent, expires }
     }
 }
 
@@ -263,7 +305,7 @@ pub(super) fn call_of(
     conferences: &Conferences,
 ) -> NewCall {
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { key_form, user_agent } = party;
+    let PartyHeaders { key_form, user_agent, expires } = party;
     let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, diverted } =
         placement;
     let side = CallerSide { offer, policy: caller_policy, key_form, user_agent, srtp: srtp.0, at: source };
@@ -280,7 +322,8 @@ pub(super) fn call_of(
         Onward::World(hunt) => (bridge(side, Callees::InTurn), Vec::new(), Some(*hunt), None),
     };
     let group = goal.as_ref().and_then(|goal| conferences.group_of(goal)).unwrap_or(session_id);
-    let setup = Setup { limits: limits_of(limits, directory, &facts), facts, sides, session_id, group, keys };
+    let limits = Limits { expires, ..limits_of(limits, directory, &facts) };
+    let setup = Setup { limits, facts, sides, session_id, group, keys };
     let caller = Caller { invite: Some(key), key: leg, identity: caller, binding };
     NewCall { setup, caller: Some(caller), callees, hunt, goal, asked: Some(asked), diverted, request: None }
 }

@@ -477,6 +477,8 @@ pub struct Attempt {
 pub struct Limits {
     /// From the first fork to an answer.
     pub ring: Duration,
+    /// From the INVITE to an answer, as its caller requests (RFC 3261 §13.3.1); `None` if it does not.
+    pub expires: Option<Duration>,
     /// From the end of the caller's leg to its media report.
     pub report: Duration,
     /// From the answer to the end of the call.
@@ -492,6 +494,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             ring: Duration::from_secs(60),
+            expires: None,
             report: Duration::from_secs(2),
             call: Duration::from_secs(4 * 60 * 60),
             silence: Some(Duration::from_secs(60)),

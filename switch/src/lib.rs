@@ -71,6 +71,8 @@ mod placement;
 mod played;
 mod port_id;
 mod port_inputs;
+mod port_requests;
+mod port_shares;
 mod qualifying;
 pub mod queries;
 pub mod rating;

@@ -42,6 +42,8 @@ pub(super) struct LiveCall {
     /// When the caller first got a ringing response.
     pub(super) ringing_at: Option<Timestamp>,
     pub(super) due: Option<Instant>,
+    /// The number of its ports that count as those of an unanswered call of its caller.
+    pub(super) unanswered_ports: usize,
     /// The parties of other calls that parties of this one are relayed to.
     pub(super) linked: Linked,
     /// The number of transfers in the chain of calls that led to this one.
@@ -184,6 +186,7 @@ impl LiveCall {
             offers: HashMap::new(),
             ringing_at: None,
             due: None,
+            unanswered_ports: 0,
             linked: Linked::default(),
             asked,
             redirect: None,
@@ -200,6 +203,11 @@ impl LiveCall {
             Party::Callee(fork) => self.callees.get(fork)?.leg,
             Party::Caller => self.caller.as_ref().map(|caller| caller.key),
         }
+    }
+
+    /// Returns the extension whose INVITE began the call.
+    pub(super) fn calling_extension(&self) -> Option<ExtensionId> {
+        self.caller.as_ref().filter(|caller| caller.invite.is_some())?.identity.extension
     }
 
     /// Returns the binding of a party's phone.

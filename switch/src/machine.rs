@@ -32,6 +32,7 @@ use crate::billing::Billing;
 use crate::call_control::CallControl;
 use crate::call_queries;
 use crate::call_table::CallTable;
+use crate::call_to_sip::RETRY_AFTER_S;
 use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::conference_commands;
@@ -119,7 +120,7 @@ impl Switch {
                 limits: config.limits,
                 calls_max: config.calls_max,
                 accepts: true,
-                calls: CallTable::default(),
+                calls: CallTable::new(config.media_ports),
                 hunts: Hunts::default(),
                 slots: config.shares_limits.then(OutboundSlots::default),
                 recent_byes: RecentByes::default(),
@@ -406,7 +407,7 @@ impl Switch {
                     outputs: &mut self.shared.outputs,
                 };
                 if let Some((id, input)) = legs.event(event) {
-                    self.control.feed(now, id, input, &mut self.shared);
+                    transferring::feed(now, id, input, &mut self.control, &mut self.shared);
                 }
             }
         }
@@ -425,7 +426,7 @@ impl Switch {
         let source = flow.remote.ip();
         let entry = self.shared.rooms.entry_of(flow, request);
         if !self.control.has_capacity() && !self.takes_entry(entry.as_ref()) {
-            let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "30");
+            let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", RETRY_AFTER_S);
             return self.shared.refuse(now, &key, reply);
         }
         if request.max_forwards() == Some(0) {

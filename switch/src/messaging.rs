@@ -69,6 +69,10 @@ impl InfoContext<'_> {
                 self.outputs.push_back(Output::IncomingMessage(message));
                 None
             }
+            // The content belongs to an info package, and this node takes none.
+            Err(_) if request.header(INFO_PACKAGE).is_some() => {
+                Some(Reply::new(StatusCode::BAD_INFO_PACKAGE).header("Recv-Info", ""))
+            }
             Err(reply) => Some(reply),
         }
     }
@@ -210,4 +214,6 @@ fn json(request: &Request) -> Result<Bytes, Reply> {
     Ok(request.body().clone())
 }
 
+/// RFC 6086 §4.2.
+const INFO_PACKAGE: &str = "Info-Package";
 const JSON: &str = "application/json";

@@ -5,7 +5,7 @@
 //! its answer. T.38 is passed on like any other change; a leg that cannot carry it refuses, and keeps its audio. Before
 //! the answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
@@ -31,14 +31,34 @@ pub(super) struct Negotiation {
 struct Renegotiation {
     from: Party,
     to: Party,
-    /// Whether its sender has cancelled it. `to` has not responded yet, and its session is unknown until then.
+    /// Whether it was cancelled, by its sender or at its deadline. `to` has not responded yet, and its session is
+    /// unknown until then.
     is_withdrawn: bool,
+    /// When its sender gets a refusal. A 100 stops the timers of the INVITE, so without this limit a party that never
+    /// answers would block every later offer of both parties.
+    deadline: Instant,
 }
 
 impl Negotiation {
     /// Whether no offer waits for its answer.
     pub(super) fn is_idle(&self) -> bool {
         self.renegotiation.is_none()
+    }
+
+    /// Returns when the open offer is refused.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.renegotiation.filter(|open| !open.is_withdrawn).map(|open| open.deadline)
+    }
+
+    /// Refuses an offer whose answer is overdue, and cancels the one that passed it on.
+    pub(super) fn timeout(&mut self, parties: &mut Parties, now: Instant) {
+        if self.until().is_none_or(|until| until > now) {
+            return;
+        }
+        if let Some(Renegotiation { from, .. }) = self.renegotiation {
+            self.withdrawn(parties, from);
+            parties.push(Output::OfferResult(from, Err(504)));
+        }
     }
 
     /// Forgets an offer that was passed on: its parties no longer talk to each other.
@@ -63,7 +83,13 @@ impl Negotiation {
     }
 
     /// Handles an offer of a party inside its dialog.
-    pub(super) fn offer(&mut self, parties: &mut Parties, from: Party, offer: Option<SessionDescription>) {
+    pub(super) fn offer(
+        &mut self,
+        parties: &mut Parties,
+        now: Instant,
+        from: Party,
+        offer: Option<SessionDescription>,
+    ) {
         let early = parties.early_other(from);
         if parties.is_ringing() && early.is_none() {
             return parties.push(Output::OfferResult(from, Err(488)));
@@ -107,7 +133,8 @@ impl Negotiation {
         }
         match self.offer_on(parties, from, to, &offer) {
             Ok(onward) => {
-                self.renegotiation = Some(Renegotiation { from, to, is_withdrawn: false });
+                let deadline = now + ANSWER_WITHIN;
+                self.renegotiation = Some(Renegotiation { from, to, is_withdrawn: false, deadline });
                 parties.push(Output::Offer(to, onward));
             }
             Err(status) => self.refuse(parties, from, status),
@@ -452,3 +479,7 @@ fn keeps_video(settled: &Negotiated, offer: &SessionDescription) -> bool {
         && section.video == video.video
         && offer.direction_of(video).reversed() == settled.terms.direction
 }
+
+/// How long a party may take to answer an offer that is passed on: longer than the 32 s after which a request without any
+/// response times out (RFC 3261 §17.1.1.2), which shows that the party is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(34);

@@ -298,6 +298,16 @@ impl Parties {
         }
     }
 
+    /// Whether the caller's INVITE had no offer.
+    pub(super) fn lacks_offer(&self) -> bool {
+        matches!(&self.near, Near::Party(caller) if caller.offer.is_none())
+    }
+
+    /// Returns when the caller's INVITE expires.
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        self.limits.expires.map(|expires| self.started + expires)
+    }
+
     /// Whether it still waits for an answer.
     pub(super) fn is_ringing(&self) -> bool {
         matches!(self.state, State::Ringing { .. })

@@ -20,7 +20,7 @@ use crate::conference::{Goal, PinCaller};
 use crate::conference_adapter::Conferences;
 use crate::diverting;
 use crate::gruus::Gruus;
-use crate::hunt::{CallerId, Hunt, wants_privacy};
+use crate::hunt::{ANONYMOUS, CallerId, Hunt, wants_privacy};
 use crate::ids::Ids;
 use crate::io::Forwards;
 use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS};
@@ -146,12 +146,43 @@ impl PlacementContext<'_> {
             Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
         };
         let uri = request.parsed_uri().ok().filter(|_| matches!(origin, Origin::Extension(_)));
+        if let (Origin::Extension(extension), Some(host)) = (origin, uri.as_ref().and_then(Uri::host)) {
+            let organisation = extension.organisation_id;
+            if directory.is_domain_of_another(host, organisation) {
+                let elsewhere = Refusal { organisation_id: Some(organisation), reason: Reason::Unallocated };
+                let caller = Caller::of(origin, request);
+                return Err(self.unroutable(now, directory, &caller, dialled, elsewhere));
+            }
+        }
         let gruu = uri.and_then(|uri| self.gruus.target_of(&uri, dialled));
         let to = match &gruu {
             Some((number, device)) => Dialled { device: Some(*device), ..Dialled::new(number) },
             None => Dialled::new(dialled),
         };
-        self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)
+        let placed = self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)?;
+        self.within_shares(placed)
+    }
+
+    /// Refuses a call whose organisation or caller already holds its share of the media ports. An emergency call must
+    /// not be refused because of other calls.
+    fn within_shares(&self, placed: Placement) -> Result<Placement, Refused> {
+        let is_alone = self.directory.organisations().len() < 2;
+        let shares = self.calls.shares();
+        let why = if matches!(&placed.onward, Onward::World(hunt) if is_short(&hunt.number)) {
+            None
+        } else if !shares.allow(placed.facts.organisation, 1, is_alone) {
+            Some("Too Many Calls")
+        } else {
+            let caller = placed.caller.extension.filter(|caller| !shares.allow_unanswered(*caller));
+            caller.map(|_| "Too Many Unanswered Calls")
+        };
+        match why {
+            Some(why) => {
+                let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
+                Err(Refused::of_call(status, cause, placed.facts).saying(why))
+            }
+            None => Ok(placed),
+        }
     }
 
     /// Places a party that another node connects to a room of this node. Its number and name are the node's assertion.
@@ -374,7 +405,7 @@ impl PlacementContext<'_> {
         (asked, device, dialled, diverted): (Asked, Option<Device>, &str, Vec<Diversion>),
     ) -> Result<Placement, Refused> {
         let directory = self.directory;
-        let Asked { max_forwards, secure, .. } = asked;
+        let Asked { max_forwards, secure, anonymous } = asked;
         let extension = caller.extension.unwrap_or(callee);
         (facts.extension, facts.agent) = (Some(extension.id), extension.agent_id);
         facts.team = extension.team_id;
@@ -394,7 +425,10 @@ impl PlacementContext<'_> {
             return self.forward(now, forward);
         }
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
-        let (from, to) = (caller.address(domain), format!("<sip:{aor}>"));
+        // A trunk decides by itself what it shows of its callers.
+        let is_hidden = anonymous && caller.trunk.is_none();
+        let from = if is_hidden { ANONYMOUS.to_owned() } else { caller.address(domain) };
+        let to = format!("<sip:{aor}>");
         let caller_identity = caller.identity(self.ids.leg());
         let headers = diverting::headers(&diverted, directory, callee.organisation_id, dialled);
         let callees = bindings

@@ -249,6 +249,14 @@ fn blind(
     let (call, party) = transfer.by;
     let by = control.calls.get(call).and_then(|live| live.identity_of(party));
     let is_by_trunk = by.is_none_or(|by| by.extension.is_none());
+    let organisation = control.calls.get(call).map(|live| live.call.facts().organisation);
+    let is_elsewhere = |uri: Uri| {
+        let host = uri.host().zip(organisation);
+        host.is_some_and(|(host, organisation)| shared.directory.is_domain_of_another(host, organisation))
+    };
+    if request.refer_to().is_ok_and(|to| is_elsewhere(to.uri)) {
+        return Err((StatusCode::NOT_FOUND, "Domain Of Another Organisation"));
+    }
     let device = request.refer_to().ok().and_then(|to| shared.gruus.target_of(&to.uri, number));
     let target = match &device {
         Some((number, device)) if !is_by_trunk => Dialled { device: Some(*device), ..Dialled::new(number) },

@@ -83,7 +83,8 @@ impl Ringing {
     /// Returns the end of the ringing time.
     fn deadline(&self, parties: &Parties, now: Instant) -> Instant {
         let ring = parties.limits.ring;
-        now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring))
+        let deadline = now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring));
+        parties.expires_at().map_or(deadline, |expires_at| deadline.min(expires_at))
     }
 
     /// Requests the first port, or the first attempt.
@@ -240,11 +241,16 @@ impl Ringing {
 
     /// Handles the end of the ringing time.
     pub(super) fn ring_out(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
+        let expires_at = parties.expires_at();
+        if expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return ending.cancelled(parties, now, HangupCause::OriginatorCancel);
+        }
         if let (Some(rang), State::Ringing { deadline, .. }) =
             (self.forwards.no_answer.take(), &mut parties.state)
         {
             // If the call cannot be forwarded, the phones continue to ring.
-            *deadline = now + parties.limits.ring.saturating_sub(rang);
+            let last = now + parties.limits.ring.saturating_sub(rang);
+            *deadline = expires_at.map_or(last, |expires_at| last.min(expires_at));
             return parties.push(Output::Redirected(ForwardReason::NoAnswer));
         }
         ending.far = Far::default();
@@ -261,7 +267,7 @@ impl Ringing {
         status: u16,
         answer: Option<SessionDescription>,
     ) {
-        let State::Ringing { early, .. } = &mut parties.state else {
+        let State::Ringing { early, .. } = parties.state else {
             return; // Too late: the call was answered or has failed.
         };
         let Some(fork) = parties.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
@@ -270,13 +276,15 @@ impl Ringing {
         (fork.rings, fork.is_silent) = (true, false);
         // A room does not hear early media, and a caller without an offer cannot.
         let hears = matches!(&parties.near, Near::Party(caller) if caller.offer.is_some());
-        let Some(answer) = answer.filter(|_| early.is_none_or(|other| other == place)) else {
-            // Once the caller hears one fork, a 180 of another without SDP would only confuse its phone.
-            if early.is_none() {
-                parties.push(Output::Ring(status, None));
+        // Once the caller hears one fork, a 180 of another would only confuse its phone.
+        if early.is_some_and(|heard| heard != place) {
+            if let Some(answer) = answer {
+                // The caller hears it if the other fork refuses.
+                let _ = fork.leg.exchange.receive_answer(answer);
             }
             return;
-        };
+        }
+        let Some(answer) = answer else { return parties.push(Output::Ring(status, None)) };
         if !hears {
             if matches!(parties.near, Near::Room) {
                 // The 200 may come without SDP (RFC 3261 §13.2.1).
@@ -289,14 +297,35 @@ impl Ringing {
             return;
         };
         let answer = fork.leg.heard(answer);
-        *early = Some(place);
+        self.hear(parties, place, status, &answer);
+    }
+
+    /// Lets the caller hear a fork that has answered its offer in a provisional response.
+    fn hear(&mut self, parties: &mut Parties, place: usize, status: u16, heard: &SessionDescription) {
+        if let State::Ringing { early, .. } = &mut parties.state {
+            *early = Some(place);
+        }
         let form = fork_key_form(parties, place);
-        match self.answer_for_caller(parties, &answer, form) {
-            Some(answer) => {
-                parties.connect(place);
-                parties.push(Output::Ring(status, Some(answer)));
-            }
-            None => parties.push(Output::Ring(status, None)),
+        let answer = self.answer_for_caller(parties, heard, form);
+        if answer.is_some() {
+            parties.connect(place);
+        }
+        parties.push(Output::Ring(status, answer));
+    }
+
+    /// Lets the caller hear another fork that still rings: the one that it heard has ended.
+    fn hear_another(&mut self, parties: &mut Parties) {
+        parties.settled_early = false;
+        if let State::Ringing { early, .. } = &mut parties.state {
+            *early = None;
+        }
+        let rings = |fork: &Fork| fork.state == ForkState::Ringing && fork.rings;
+        let mut forks = parties.forks.iter().enumerate().filter(|(_, fork)| rings(fork));
+        if let Some((place, heard)) = forks.find_map(|(place, fork)| Some((place, fork.leg.settled()?))) {
+            return self.hear(parties, place, 183, &heard);
+        }
+        if parties.forks.iter().any(rings) {
+            parties.push(Output::Ring(180, None));
         }
     }
 
@@ -492,6 +521,8 @@ impl Ringing {
         let everybody = status >= 600;
         if everybody || is_decided(parties) {
             self.decide(parties, ending, now, ending.far.reply.unwrap_or(status));
+        } else if early == Some(place) {
+            self.hear_another(parties);
         }
     }
 

@@ -76,7 +76,7 @@ impl SipToCall<'_> {
             Event::Response { leg: Some(leg), flow, response, request, .. } => {
                 self.responded(leg, &flow, &response, request)
             }
-            Event::UpdateUnanswered { leg } => {
+            Event::OfferUnanswered { leg } => {
                 self.of_leg(leg, |party| Some(Input::Offered(party, Err(UNANSWERED))))
             }
             // An unanswered re-INVITE ends its leg, so this is a probe (OPTIONS) that could not be delivered.

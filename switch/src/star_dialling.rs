@@ -100,7 +100,7 @@ pub(super) fn changed(
         return shared.respond(now, &invitation.key, Reply::new(StatusCode::FORBIDDEN));
     };
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { key_form, user_agent } = party;
+    let PartyHeaders { key_form, user_agent, .. } = party;
     let limits = limits_of(control.limits, &shared.directory, &facts);
     let (session_id, keys) = (shared.ids.session(), shared.ids.keys());
     control.star_codes.confirming.insert(facts.call);

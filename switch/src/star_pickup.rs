@@ -81,7 +81,7 @@ pub(super) fn dial(
         return Err(Box::new((invitation, StatusCode::FORBIDDEN)));
     };
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { key_form, user_agent } = party;
+    let PartyHeaders { key_form, user_agent, .. } = party;
     let caller = CallerSide { offer, policy, key_form, user_agent, srtp, at: source };
     let sides = Sides::TakeOver { caller, awaited: Box::new(awaited) };
     let limits = limits_of(control.limits, &shared.directory, &facts);

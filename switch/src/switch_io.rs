@@ -245,6 +245,8 @@ pub struct SwitchConfig {
     pub credit_warning: Duration,
     /// The limits of rooms.
     pub rooms: RoomsConfig,
+    /// The port pairs of the relay, of which every organisation may hold a share.
+    pub media_ports: usize,
     /// The worker threads of the relay: media group modulo this number is the worker of a port or mix.
     pub media_workers: usize,
     /// The limits of reading messages from unknown senders.

@@ -32,6 +32,18 @@ pub(super) fn step(now: Now, control: &mut CallControl, shared: &mut Shared) -> 
     true
 }
 
+/// Feeds the input of a leg to its call. If a party hangs up while it is transferred, the transferring party gets the
+/// result before its BYE (RFC 3515 §2.4.4).
+pub(super) fn feed(now: Now, id: CallId, input: Input, control: &mut CallControl, shared: &mut Shared) {
+    if let Input::HungUp(party, _) = &input
+        && let Some((leg, notify)) = control.transfers.transferee_left((id, *party))
+    {
+        // Fails when the transferring party has hung up too.
+        let _ = shared.ua.request_within(now.instant, leg, Method::Notify, &notify);
+    }
+    control.feed(now, id, input, shared);
+}
+
 /// Relays a transferred party to its target, and hangs up the party that transferred it.
 fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, shared: &mut Shared) {
     let Some(inputs) = transfers::link(&mut control.calls, &transfer, target) else {

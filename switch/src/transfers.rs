@@ -234,6 +234,16 @@ impl Transfers {
         });
     }
 
+    /// Ends the subscription to the transfer of a party that hangs up; returns the leg to notify, and the NOTIFY.
+    pub(super) fn transferee_left(&mut self, transferee: Place) -> Option<(LegKey, Extra)> {
+        let of_party = |transfer: &&mut Transfer| transfer.transferee == transferee;
+        let subscription = self.pending.values_mut().find(of_party)?.subscription.take()?;
+        match subscription.notify(StatusCode::REQUEST_TERMINATED) {
+            Effect::Notify(leg, extra) => Some((leg, extra)),
+            _ => None,
+        }
+    }
+
     /// Handles the end of a call: a transfer to it has failed, and the target's call of its transferred party is ended.
     pub(super) fn over(&mut self, call: CallId) {
         if self.pending.is_empty() {

@@ -26,8 +26,14 @@ pub fn digest(data: &[u8]) {
 fn server(headers: &[Digest]) {
     let now = any_instant();
     let mut authenticator = Authenticator::new(SECRET, now);
-    let attempt =
-        Attempt { headers, method: "REGISTER", request: "1", realm: REALM, source: [192, 0, 2, 1].into() };
+    let attempt = Attempt {
+        headers,
+        method: "REGISTER",
+        uri: "sip:acme.test",
+        request: "1",
+        realm: REALM,
+        source: [192, 0, 2, 1].into(),
+    };
     let credential = |username: &str| (username == USER).then(|| Credential::new(USER, REALM, PASSWORD));
     match authenticator.verify(now, attempt, credential) {
         Decision::Accepted { username } => {

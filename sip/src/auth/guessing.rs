@@ -30,7 +30,7 @@ impl Server {
 
     fn verify(&mut self, at: Duration, realm: &str, source: IpAddr, header: Option<&str>) -> Decision {
         let headers: Vec<Digest> = header.into_iter().map(|text| Digest::parse(text).unwrap()).collect();
-        let attempt = Attempt { headers: &headers, method: "REGISTER", request: "1", realm, source };
+        let attempt = Attempt { headers: &headers, method: "REGISTER", uri: "", request: "1", realm, source };
         let known =
             |username: &str| (username.len() == 4).then(|| Credential::new(username, realm, PASSWORD));
         let decision = self.authenticator.verify(self.start + at, attempt, known);

@@ -12,6 +12,7 @@ mod limiter;
 mod nonce;
 mod reply;
 mod server;
+mod target;
 
 pub use client::{Client, Realm};
 pub use digest::{Algorithm, Credential, Qop, response};

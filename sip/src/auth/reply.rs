@@ -96,6 +96,7 @@ mod tests {
         let attempt = Attempt {
             headers: &[],
             method: "REGISTER",
+            uri: "sip:acme.test",
             request: "1",
             realm: "acme.test",
             source: "192.0.2.100".parse().unwrap(),

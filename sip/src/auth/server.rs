@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::auth::digest::equal;
+use crate::auth::target::has_target_of;
 use crate::auth::{
     Algorithm, Credential, FailureLimiter, Guess, Limit, NonceFault, Nonces, Qop, SECRET_BYTES, response,
 };
@@ -26,6 +27,8 @@ pub struct Attempt<'a> {
     pub headers: &'a [Digest],
     /// The request's method.
     pub method: &'a str,
+    /// The Request-URI.
+    pub uri: &'a str,
     /// Unique among the requests of the source, and equal in a retransmission: its Call-ID and CSeq.
     pub request: &'a str,
     /// Our realm: the organisation's SIP domain.
@@ -128,9 +131,9 @@ impl Authenticator {
     /// Verifies a request. The account is found by the user name; an account that does not exist takes the
     /// same time and gives the same result as a wrong password.
     ///
-    /// The digest's `uri` is hashed as sent and not compared with the Request-URI, which a proxy on the path
-    /// may have rewritten (RFC 3261 §22.4); a captured response cannot be used again, because its count is
-    /// already used.
+    /// The digest's `uri` is hashed as sent. It must name the target of the Request-URI (RFC 7616 §3.4.6), but may be
+    /// written differently: see [`has_target_of`]. A captured response cannot be used again, because its count is already
+    /// used.
     pub fn verify(&mut self, now: Instant, attempt: Attempt<'_>, accounts: impl Accounts) -> Decision {
         let header = attempt
             .headers
@@ -201,6 +204,10 @@ impl Authenticator {
             let guess = Guess { realm: attempt.realm, username: &answer.username, source: attempt.source };
             let reached = self.limiter.fail(now, guess);
             return Err(Refusal::Wrong { reached });
+        }
+        // The password was right, so this is no guess. The target was replaced on the path, or a proxy rewrote it.
+        if !has_target_of(attempt.uri, answer.uri) {
+            return Err(Refusal::Wrong { reached: None });
         }
         self.nonces.spend(now, answer.nonce, count)?;
         Ok(())

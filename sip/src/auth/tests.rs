@@ -26,7 +26,8 @@ impl Server {
     fn verify_from(&mut self, seconds: u64, source: &str, header: Option<&str>) -> Decision {
         let headers: Vec<Digest> = header.into_iter().map(|text| Digest::parse(text).unwrap()).collect();
         let source = source.parse().unwrap();
-        let attempt = Attempt { headers: &headers, method: "REGISTER", request: "1", realm: REALM, source };
+        let attempt =
+            Attempt { headers: &headers, method: "REGISTER", uri: URI, request: "1", realm: REALM, source };
         let accounts =
             |username: &str| (username == "1001").then(|| Credential::new("1001", REALM, "secret"));
         self.authenticator.verify(self.start + Duration::from_secs(seconds), attempt, accounts)
@@ -241,4 +242,20 @@ fn the_form_without_qop_is_answered_once_per_nonce() {
         None,
         "nothing breaks out"
     );
+}
+
+/// RFC 7616 §3.4.6: a right digest for another target than the request's. It is no guess of a password.
+#[test]
+fn a_digest_for_another_target_is_challenged_and_does_not_lock_out() {
+    let mut server = Server::new();
+    for _ in 0..2 * FAILURES_MAX {
+        let challenges = server.challenges(0);
+        let elsewhere = "sip:other.test";
+        let header = client("1001", "secret").answer(&challenges, false, "REGISTER", elsewhere).unwrap();
+        assert_eq!(refusal(server.verify(1, Some(&header))), Refusal::Wrong { reached: None });
+    }
+    let challenges = server.challenges(2);
+    let header =
+        client("1001", "secret").answer(&challenges, false, "REGISTER", "sip:192.0.2.9:5060").unwrap();
+    assert_eq!(server.verify(2, Some(&header)), accepted());
 }

@@ -29,6 +29,7 @@ impl StatusCode {
     pub const BAD_EXTENSION: Self = Self(420);
     pub const SESSION_INTERVAL_TOO_SMALL: Self = Self(422);
     pub const INTERVAL_TOO_BRIEF: Self = Self(423);
+    pub const BAD_INFO_PACKAGE: Self = Self(469);
     pub const TEMPORARILY_UNAVAILABLE: Self = Self(480);
     pub const NO_TRANSACTION: Self = Self(481);
     pub const LOOP_DETECTED: Self = Self(482);
@@ -137,6 +138,7 @@ impl StatusCode {
             423 => "Interval Too Brief",
             428 => "Use Identity Header",
             433 => "Anonymity Disallowed",
+            469 => "Bad Info Package",
             480 => "Temporarily Unavailable",
             481 => "Call/Transaction Does Not Exist",
             482 => "Loop Detected",

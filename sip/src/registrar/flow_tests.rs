@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::registrar::tests::register;
-use crate::registrar::{Input, Registrar, RegistrarConfig, Registration};
+use crate::registrar::{Input, Registrar, RegistrarConfig, Registration, reply};
 
 const AOR: &str = "1001@acme.test";
 
@@ -37,4 +37,24 @@ fn one_flow_of_a_device_is_used_at_a_time() {
     let (_, failed) = register(&format!("{first} 3 {one}"));
     registrar.handle_input(at(4), Input::FlowFailed(&failed));
     assert_eq!(targets(&registrar, 4), ["3", "2"]);
+}
+
+/// RFC 5626 §6: `Require: outbound` answers a reg-id of this request, not one of another binding.
+#[test]
+fn outbound_is_required_of_a_device_that_uses_it() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    let now = Instant::now();
+    let mut registrar = Registrar::new(RegistrarConfig::default());
+    let with_flow = "Contact: <sip:1@192.0.2.9>;+sip.instance=\"<urn:uuid:1>\";reg-id=1";
+    for (text, expected) in [
+        (format!("192.0.2.9:5060 a 1 {with_flow}|Supported: outbound"), Some("outbound")),
+        ("192.0.2.7:5060 b 1 Contact: <sip:2@192.0.2.7>|Supported: outbound".to_owned(), None),
+        (format!("192.0.2.9:5060 a 2 {with_flow}"), None),
+    ] {
+        let (request, flow) = register(&text);
+        let registration = Registration::from_request(&request, flow).unwrap();
+        let result = registrar.register(now, AOR, registration);
+        let response = reply(&request, result.as_deref(), now);
+        assert_eq!(response.header("Require"), expected, "{text}");
+    }
 }

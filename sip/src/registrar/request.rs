@@ -185,7 +185,13 @@ pub fn reply_headers(
     }
     // RFC 3327 §5.3: the response returns the path of the registration to the phone.
     headers.copy_from(request.headers(), Name::Path);
-    if bindings.iter().any(|binding| binding.reg_id.is_some())
+    // RFC 5626 §6: for a request with a reg-id; those of other bindings do not matter.
+    let has_reg_id = match request.contacts() {
+        Ok(ContactHeaders::List(list)) => list.iter().any(|contact| contact.params.has("reg-id")),
+        Ok(ContactHeaders::Star) | Err(_) => false,
+    };
+    if has_reg_id
+        && bindings.iter().any(|binding| binding.reg_id.is_some())
         && request.headers().lists(Name::Supported, "outbound")
     {
         push(&mut headers, Name::Require, "outbound");

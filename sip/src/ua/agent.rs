@@ -10,6 +10,7 @@ use crate::message::{Message, Uri};
 use crate::transaction::{self, ClientKey, Counters, ServerKey};
 use crate::ua::event::{Cause, Output};
 use crate::ua::leg::{LegKey, Phase};
+use crate::ua::reliable_state::Reliable;
 use crate::ua::state::Ua;
 
 /// Inputs of a user agent from its driver.
@@ -166,6 +167,12 @@ impl Ua {
     /// Whether the peer has sent any response to our INVITE, including 100.
     pub fn is_heard(&self, leg: LegKey) -> bool {
         self.legs.get(&leg).is_some_and(|leg| leg.heard || !matches!(leg.phase, Phase::Calling { .. }))
+    }
+
+    /// Whether provisional responses to the INVITE of this leg must be reliable (RFC 3262 §3).
+    pub fn needs_reliable(&self, leg: LegKey) -> bool {
+        let reliable = self.legs.get(&leg).and_then(|leg| leg.reliable.as_deref());
+        matches!(reliable, Some(Reliable::Sent(_)))
     }
 
     /// Handles the outputs of the layer: bytes go to the driver, events to the legs.

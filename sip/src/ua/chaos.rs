@@ -205,7 +205,7 @@ impl End {
             | Event::ReinviteClashed { leg }
             | Event::ReinviteDue { leg }
             | Event::RefreshDue { leg }
-            | Event::UpdateUnanswered { leg }
+            | Event::OfferUnanswered { leg }
             | Event::Updated { leg, .. } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
             // A receipt may arrive after the end of its leg.

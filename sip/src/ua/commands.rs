@@ -200,7 +200,7 @@ impl Ua {
     }
 
     /// Sends an offer in UPDATE in the early dialog of a leg. Its result is [`Response`](super::Event::Response), or
-    /// [`UpdateUnanswered`](super::Event::UpdateUnanswered).
+    /// [`OfferUnanswered`](super::Event::OfferUnanswered).
     ///
     /// # Errors
     ///

@@ -172,8 +172,8 @@ pub enum Event {
         /// The UPDATE or PRACK.
         request: Request,
     },
-    /// The peer has not answered our offer in UPDATE.
-    UpdateUnanswered {
+    /// The peer has not answered our offer in UPDATE, or in a cancelled INVITE to which it sent 1xx only.
+    OfferUnanswered {
         /// The leg.
         leg: LegKey,
     },

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput, TIMER};
 use crate::flow::Flow;
 use crate::message::{FieldError, Method, Name, Request, Response, StatusCode};
-use crate::transaction::{self, ClientKey, ServerKey};
+use crate::transaction::{self, ClientKey, ServerKey, Timer};
 use crate::ua::draft::{Extra, Reply};
 use crate::ua::event::{Cause, Event, Receipt};
 use crate::ua::leg::{FORKS_MAX, Leg, LegKey, Phase};
@@ -23,6 +23,11 @@ impl Ua {
                 self.on_response(now, key, flow, response, request);
             }
             E::StraySuccess { flow, response } => self.on_success_again(now, flow, &response),
+            E::Timeout { key, timer: Timer::Cancelled, .. }
+                if matches!(self.purposes.get(&key), Some(Purpose::Reinvite { .. })) =>
+            {
+                self.on_reinvite_abandoned(now, key);
+            }
             E::Timeout { key, .. } => self.on_no_response(now, key, false),
             E::TransportError { key, .. } => self.on_no_response(now, key, true),
             // §13.3.1.4 requires no action of the user: the INVITE was refused, whether or not the peer received the
@@ -437,6 +442,19 @@ impl Ua {
         }
     }
 
+    /// Handles the end of our cancelled INVITE inside a dialog that got a provisional response only (§9.1). The peer
+    /// is there, so the dialog lasts.
+    fn on_reinvite_abandoned(&mut self, now: Instant, client: ClientKey) {
+        let Some(Purpose::Reinvite { leg: key, .. }) = self.purposes.remove(&client) else { return };
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
+        leg.reinvite = None;
+        if !leg.released {
+            self.event(Event::OfferUnanswered { leg: key });
+        }
+        self.settle(now, key);
+    }
+
     fn on_no_response(&mut self, now: Instant, key: ClientKey, unreachable: bool) {
         let receipt = if unreachable { Receipt::Unreachable } else { Receipt::TimedOut };
         match self.purposes.remove(&key) {
@@ -457,7 +475,7 @@ impl Ua {
             Some(Purpose::Bye(leg)) => self.on_bye_done(now, leg),
             Some(Purpose::Refresh(leg)) => self.on_refresh_done(now, leg, None),
             Some(Purpose::Within(leg)) if self.forget_update(leg, key) => {
-                self.event(Event::UpdateUnanswered { leg });
+                self.event(Event::OfferUnanswered { leg });
             }
             Some(Purpose::Within(leg)) if self.legs.get(&leg).is_some_and(|leg| !leg.released) => {
                 self.event(Event::Unanswered { leg: Some(leg), key, unreachable });

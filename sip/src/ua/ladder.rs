@@ -367,7 +367,7 @@ impl Bench {
                 format!("{} response", response.status().as_u16())
             }
             Event::Unanswered { .. } => "Unanswered".to_owned(),
-            Event::UpdateUnanswered { .. } => "Update unanswered".to_owned(),
+            Event::OfferUnanswered { .. } => "Offer unanswered".to_owned(),
             Event::Updated { key, .. } => {
                 end.server = Some(key);
                 "Updated".to_owned()

@@ -32,12 +32,18 @@ impl Ua {
 
     fn refresh(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get(&key) else { return };
-        if leg.update.is_some() || !leg.may_reinvite() {
-            return; // A refresh, or an INVITE that has the same effect, is in progress.
+        if leg.update.is_some() {
+            return; // A refresh is in progress.
         }
         if !leg.peer_updates {
-            return self.event(Event::RefreshDue { leg: key });
+            // An INVITE that has the same effect may be in progress.
+            if leg.may_reinvite() {
+                self.event(Event::RefreshDue { leg: key });
+            }
+            return;
         }
+        // Without an offer, an UPDATE may be sent while an INVITE is open (RFC 3311 §5.1), which has no end if the peer
+        // only answers 100.
         let sent =
             self.build_within(key, Method::Update, &Extra::new()).ok().and_then(|(flow, _, request)| {
                 let client = self.layer.request(now, flow, request).ok()?;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId, TrunkId};
 use sidetone_model::room::RoomConfig;
+use sidetone_sip::message::Host;
 
 use crate::routing::carrier_numbers::from_carrier;
 
@@ -87,6 +88,15 @@ impl Directory {
             [only] => Some(only),
             _ => None,
         }
+    }
+
+    /// Whether `host` is the domain of another organisation than this one. Other hosts, such as the server's addresses
+    /// and names, belong to none.
+    pub fn is_domain_of_another(&self, host: &Host, organisation: OrganisationId) -> bool {
+        let Host::Name(name) = host else { return false };
+        let at = self.domains.get(&name.to_ascii_lowercase());
+        let owner = at.and_then(|at| self.snapshot.organisations.get(*at));
+        owner.is_some_and(|owner| owner.id != organisation)
     }
 
     /// Returns the extension of that id.

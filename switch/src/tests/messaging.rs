@@ -2,6 +2,7 @@
 
 use sidetone_model::ids::ExtensionId;
 use sidetone_sip::message::Method;
+use sidetone_sip::ua::Extra;
 use uuid::Uuid;
 
 use crate::call_queries::phone_legs;
@@ -130,4 +131,19 @@ fn s5_a_message_without_a_digest_is_not_heard() {
         net.inject("192.0.2.66:5060", text);
     }
     assert!(net.said.is_empty());
+}
+
+/// RFC 6086 §4.2.2: an INFO of an info package, none of which this node takes. A key or a message is what it is, though.
+#[test]
+fn an_info_package_is_refused_by_its_own_status() {
+    for (content_type, expected) in
+        [("application/x-other", "469 Bad Info Package"), ("application/dtmf-relay", "200 OK")]
+    {
+        let mut net = talking();
+        let extra = Extra::new().header("Info-Package", "other").content(content_type, "Signal=1\r\n");
+        net.phone.request_within(net.now(), net.leg.unwrap(), Method::Info, &extra).unwrap();
+        net.run();
+        assert_eq!(net.heard, [expected]);
+        assert_eq!(net.switch.live_calls(), 1);
+    }
 }

@@ -194,6 +194,7 @@ impl Net {
             node: NodeId(Uuid::nil()),
             limits: Limits::default(),
             calls_max: 100,
+            media_ports: 1_000,
             md5_only: Vec::new(),
             reach,
             qualify: Some(Duration::from_secs(60)),

@@ -200,3 +200,23 @@ fn a_message_to_the_events_identity_goes_to_no_phone() {
     net.message("sip:events@acme.test", &content.content_type, std::str::from_utf8(&content.body).unwrap());
     assert_eq!((net.said.len(), net.delivered().len()), (1, 0));
 }
+
+/// The From must name the extension that authenticates, or nobody.
+#[test]
+fn a_message_in_the_name_of_another_extension_is_refused() {
+    for (from, expected) in [
+        ("<sip:1002@acme.test>", "403 Forbidden"),
+        ("<sip:1001@acme.test>", "480 Temporarily Unavailable"),
+        ("<sip:anonymous@anonymous.invalid>", "480 Temporarily Unavailable"),
+    ] {
+        let mut net = Net::new(acme(Vec::new()));
+        net.register();
+        net.heard.clear();
+        let content = Content::new("text/plain", TEXT);
+        let draft = Draft::message("sip:1001@acme.test", from, "<sip:1001@acme.test>", content);
+        net.phone.request(net.now(), net.flow_of("198.51.100.1:5060"), draft).unwrap();
+        net.run();
+        net.wait(Duration::from_secs(25));
+        assert_eq!(net.heard, [expected], "{from}");
+    }
+}

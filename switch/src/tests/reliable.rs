@@ -102,3 +102,20 @@ fn a_callee_that_sends_them_gets_its_prack() {
     assert_eq!(pracks[0].to_tag().unwrap(), "carrier");
     end(&mut net);
 }
+
+/// RFC 3261 §13.2.1: the first reliable response to an INVITE without an offer would have to contain ours.
+#[test]
+fn a_caller_without_an_offer_gets_no_reliable_response_before_ours() {
+    let mut net = net(Plan::Ring);
+    let uri = format!("sip:{BOB}@acme.test");
+    let invite = Invite::new(&uri, "<sip:1001@acme.test>", format!("<{uri}>")).header("Require", "100rel");
+    net.leg = Some(net.phone.invite(net.now(), net.flow_of("198.51.100.1:5060"), invite).unwrap());
+    net.run();
+    net.wait(Duration::from_secs(5));
+    assert!(net.heard.is_empty(), "{:?}", net.heard);
+    assert_eq!(net.switch.live_calls(), 1);
+    net.hang_up();
+    net.wait(Duration::from_secs(5));
+    assert_eq!(net.records[0].ended_by, Some(EndedBy::Caller));
+    end(&mut net);
+}

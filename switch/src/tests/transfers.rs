@@ -647,3 +647,19 @@ fn random_transfers_leave_nothing() {
         assert!(!desk.net.ports.0.contains(&PortId(0)), "seed {seed}");
     }
 }
+
+/// RFC 3515 §2.4.4: the party that transfers gets the result, though the call ends by the hang-up of the other.
+#[test]
+fn a_transferee_that_hangs_up_ends_the_transfer_with_a_result() {
+    let mut desk = Desk::new([Plan::Ring]);
+    desk.refer_to(BOB);
+    desk.carrier_hangs_up(0);
+    assert_eq!(desk.notified().last().unwrap(), "SIP/2.0 487 Request Terminated");
+    assert_eq!(
+        desk.last_notify().header("Subscription-State").unwrap().split(';').next(),
+        Some("terminated")
+    );
+    assert_eq!(desk.at_carrier(&Method::Cancel).len(), 1);
+    desk.net.wait(Duration::from_secs(200));
+    assert_eq!((desk.net.switch.live_calls(), desk.net.switch.legs()), (0, 0));
+}

@@ -432,3 +432,49 @@ fn an_invite_of_the_other_side_refreshes_as_well() {
         "#]],
     );
 }
+
+/// The peer answers our INVITE with 100 only. A refresh without an offer may be sent nevertheless.
+#[test]
+fn an_open_invite_does_not_prevent_a_refresh_by_update() {
+    check(
+        "0 a timer 90
+         0 b timer 90
+         0 a updates
+         100 b respond 200
+         44000 b reinvite
+         44050 a respond 100
+         100000 a respond 200
+         101000 a hangup",
+        expect![[r#"
+            0ms       a timer 90
+            0ms       b timer 90
+            0ms       a updates
+            0ms         a>b INVITE 1 +sdp x=90
+            10ms        b: Invited
+            100ms     b respond 200
+            100ms       b>a 200 (1 INVITE) x=90;refresher=uas
+            110ms       a: Answered
+            110ms       a>b ACK 1
+            120ms       b: Acked
+            44000ms   b reinvite
+            44000ms     b>a INVITE 1 +sdp x=90;refresher=uac
+            44010ms     a: Reinvited
+            44050ms   a respond 100
+            44050ms     a>b 100 (1 INVITE)
+            45100ms     b>a UPDATE 2 x=90;refresher=uac
+            45110ms     a>b 200 (2 UPDATE) x=90;refresher=uac require=timer
+            90120ms     b>a UPDATE 3 x=90;refresher=uac
+            90130ms     a>b 200 (3 UPDATE) x=90;refresher=uac require=timer
+            100000ms  a respond 200
+            100000ms    a>b 200 (1 INVITE) x=90;refresher=uac require=timer
+            100010ms    b: 200 response
+            100010ms    b>a ACK 1
+            100020ms    a: Acked
+            101000ms  a hangup
+            101000ms    a: Ended: HungUp
+            101000ms    a>b BYE 2
+            101010ms    b: Ended by BYE
+            101010ms    b>a 200 (2 BYE)
+        "#]],
+    );
+}

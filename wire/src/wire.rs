@@ -1,7 +1,7 @@
 //! The wire of one thread, through one of two kernel interfaces.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::arrival::{Arrival, Calls, Event, IcmpError, Sent};
@@ -54,7 +54,7 @@ impl Wire {
         let waker = Waker::new()?;
         let mut wire = Wire::open(&waker, Io::IoUring)?;
         let mut endpoint = Endpoint::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let peer = std::net::UdpSocket::bind(("127.0.0.1", 0))?;
+        let peer = UdpSocket::bind(("127.0.0.1", 0))?;
         peer.set_read_timeout(Some(TRIAL_MAX))?;
         wire.watch(&endpoint, 0)?;
         peer.send_to(TRIAL, endpoint.local())?;
@@ -66,7 +66,7 @@ impl Wire {
         wire.send(&endpoint, back, &[0]);
         let sent = wire.flush();
         let mut buffer = [0; TRIAL.len()];
-        let (len, from) = peer.recv_from(&mut buffer)?;
+        let (len, from) = receive_from(&peer, &mut buffer)?;
         if (sent.sent, len, from) != (1, TRIAL.len(), endpoint.local()) || buffer != *TRIAL {
             return Err(io::Error::other("a datagram was not sent"));
         }
@@ -215,6 +215,16 @@ impl Wire {
         match &mut self.0 {
             Backend::Epoll(wire) => wire.take_calls(),
             Backend::Ring(wire) => wire.take_calls(),
+        }
+    }
+}
+
+/// Receives from a socket with a timeout. The end of a ring signals its thread, which interrupts such a receive.
+fn receive_from(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => return received,
         }
     }
 }

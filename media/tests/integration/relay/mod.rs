@@ -22,6 +22,7 @@ mod traced;
 mod transcoded;
 mod video;
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -117,10 +118,22 @@ fn socket(ip: IpAddr) -> UdpSocket {
 }
 
 fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    try_receive(socket).expect("a packet that must come")
+}
+
+/// The next packet. The end of an io_uring, which the relay tries first, signals its thread and so interrupts a receive.
+fn try_receive(socket: &UdpSocket) -> io::Result<(Vec<u8>, SocketAddr)> {
     let mut buffer = vec![0; 4_000];
-    let (len, source) = socket.recv_from(&mut buffer).expect("a packet that must come");
-    buffer.truncate(len);
-    (buffer, source)
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => {
+                let (len, source) = received?;
+                buffer.truncate(len);
+                return Ok((buffer, source));
+            }
+        }
+    }
 }
 
 fn rtp(marker: bool, payload_type: u8, seq: u16, ssrc: u32) -> Vec<u8> {

@@ -83,9 +83,8 @@ impl Side {
     /// The next packet, if one arrives within a second: they are due every 20 ms.
     fn hear_soon(&mut self) -> Option<()> {
         self.phone.rtp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        let mut buffer = vec![0; 4_000];
-        let (len, source) = self.phone.rtp.recv_from(&mut buffer).ok()?;
-        self.take(&buffer[..len], source);
+        let (datagram, source) = try_receive(&self.phone.rtp).ok()?;
+        self.take(&datagram, source);
         Some(())
     }
 

@@ -132,7 +132,7 @@ impl Authenticator {
     /// same time and gives the same result as a wrong password.
     ///
     /// The digest's `uri` is hashed as sent. It must name the target of the Request-URI (RFC 7616 §3.4.6), but may be
-    /// written differently: see [`has_target_of`]. A captured response cannot be used again, because its count is already
+    /// written differently: see `target.rs`. A captured response cannot be used again, because its count is already
     /// used.
     pub fn verify(&mut self, now: Instant, attempt: Attempt<'_>, accounts: impl Accounts) -> Decision {
         let header = attempt

@@ -114,7 +114,7 @@ fn a_tick_and_its_packets_allocate_nothing() {
     assert!(relay.counters().ticks.total() >= 250);
 }
 
-/// Receives a packet. The end of an io_uring, which the relay tries first, signals its thread and so interrupts a receive.
+/// Receives a packet. A signal to the thread, as the end of the io_uring that the relay tries may be, interrupts a receive.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv_from(buffer) {

@@ -182,7 +182,7 @@ fn relay_without_allocating(suites: [Option<Suite>; 2], io: RelayIo, video: bool
     assert_eq!(relay.counters().relayed, relayed);
 }
 
-/// Receives a packet. The end of an io_uring, which the relay tries first, signals its thread and so interrupts a receive.
+/// Receives a packet. A signal to the thread, as the end of the io_uring that the relay tries may be, interrupts a receive.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv_from(buffer) {

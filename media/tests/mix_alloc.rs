@@ -114,7 +114,7 @@ fn a_tick_and_its_packets_allocate_nothing() {
     assert!(relay.counters().ticks.total() >= 250);
 }
 
-/// Receives a packet. A signal to the thread, as the end of the io_uring that the relay tries may be, interrupts a receive.
+/// Receives a packet. A signal to its thread, perhaps by the end of an io_uring, interrupts it.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv_from(buffer) {

@@ -182,7 +182,7 @@ fn relay_without_allocating(suites: [Option<Suite>; 2], io: RelayIo, video: bool
     assert_eq!(relay.counters().relayed, relayed);
 }
 
-/// Receives a packet. A signal to the thread, as the end of the io_uring that the relay tries may be, interrupts a receive.
+/// Receives a packet. A signal to its thread, perhaps by the end of an io_uring, interrupts it.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv_from(buffer) {

@@ -219,7 +219,7 @@ impl Wire {
     }
 }
 
-/// Receives from a socket with a timeout. A signal to the thread, as the end of a ring may be, interrupts such a receive.
+/// Receives from a socket with a timeout. A signal to its thread, perhaps by the end of a ring, interrupts it.
 fn receive_from(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
     loop {
         match socket.recv_from(buffer) {

@@ -121,7 +121,7 @@ fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
     try_receive(socket).expect("a packet that must come")
 }
 
-/// The next packet. A signal to the thread, as the end of the io_uring that the relay tries may be, interrupts a receive.
+/// The next packet. A signal to its thread, perhaps by the end of an io_uring, interrupts it.
 fn try_receive(socket: &UdpSocket) -> io::Result<(Vec<u8>, SocketAddr)> {
     let mut buffer = vec![0; 4_000];
     loop {

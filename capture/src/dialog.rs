@@ -272,7 +272,7 @@ impl Dialog {
             || (between_hosts && (source.ip() == caller.ip() || destination.ip() == caller.ip()))
     }
 
-    /// Whether a message belongs to the dialog of the first 2xx; `None` when it has not both tags, or nobody has
+    /// Whether a message belongs to the dialog of the first 2xx; `None` when it lacks a tag, or the call is not
     /// answered.
     fn is_within(&self, message: &Message) -> Option<bool> {
         let headers = message.headers();

@@ -169,7 +169,7 @@ impl Endpoints {
             return Effect::None;
         }
         self.generation = self.generation.wrapping_add(1);
-        // The call that used the address before is over: its late packets are no longer told apart.
+        // The late packets of a call that used the address before and is over count for the new call.
         let goes_on = |claim: &Claim| {
             let is_over =
                 |call: Standing| call.is_over(at) || (call.answered.is_some() && call.ended.is_some());
@@ -187,11 +187,13 @@ impl Endpoints {
         };
         let before = std::mem::replace(&mut claims.latest, claim);
         claims.earlier.insert(0, before);
-        if claims.earlier.len() >= CLAIMS_PER_ADDRESS_MAX {
-            claims.earlier.truncate(CLAIMS_PER_ADDRESS_MAX - 1);
+        let excess = if claims.earlier.len() >= CLAIMS_PER_ADDRESS_MAX { claims.earlier.pop() } else { None };
+        let others = claims.earlier.iter().map(|claim| claim.call).collect();
+        if let Some(excess) = excess {
             self.claims -= 1;
+            self.forget_rtcp(address, excess.rtcp.as_deref().copied());
         }
-        Effect::Changed(claims.earlier.iter().map(|claim| claim.call).collect())
+        Effect::Changed(others)
     }
 
     /// The state of a call has changed: of two calls that name the address, another one may have its packets now.
@@ -224,13 +226,20 @@ impl Endpoints {
         let remain = claims.retain(keeps);
         let after = if remain { 1 + claims.earlier.len() } else { 0 };
         self.claims -= before - after;
-        for rtcp in rtcp {
-            if !remain || !claims.iter().any(|claim| claim.rtcp.as_deref() == Some(&rtcp)) {
-                self.rtcp.remove(&rtcp);
-            }
-        }
         if !remain {
             self.by_address.remove(&address);
+        }
+        self.forget_rtcp(address, rtcp);
+    }
+
+    /// Removes addresses of RTCP of removed claims, except those that another claim of the address has too.
+    fn forget_rtcp(&mut self, address: SocketAddr, removed: impl IntoIterator<Item = SocketAddr>) {
+        let claims = self.by_address.get(&address);
+        let is_used = |rtcp: &SocketAddr| {
+            claims.is_some_and(|claims| claims.iter().any(|claim| claim.rtcp.as_deref() == Some(rtcp)))
+        };
+        for rtcp in removed.into_iter().filter(|rtcp| !is_used(rtcp)) {
+            self.rtcp.remove(&rtcp);
         }
     }
 

@@ -200,11 +200,11 @@ fn streams_are_judged_by_the_packet_duration_of_their_section() {
 /// A proxy with a media relay: the streams of its other side are not the call's, but their codec is known.
 #[test]
 fn streams_of_another_hop_have_their_codec() {
-    let opus =
+    let fixed =
         |ip: &str, port: u16| sdp(ip, &format!("m=audio {port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"));
     let dynamic =
         |ip: &str, port: u16| sdp(ip, &format!("m=audio {port} RTP/AVP 100\r\na=rtpmap:100 PCMA/8000\r\n"));
-    let (offer, answer) = (opus("192.0.2.10", 4_000), opus("192.0.2.99", 7_000));
+    let (offer, answer) = (fixed("192.0.2.10", 4_000), fixed("192.0.2.99", 7_000));
     let (offered_on, answered_there) = (dynamic("192.0.2.99", 7_002), dynamic("192.0.2.20", 6_000));
     let first = Hop::new("one", "192.0.2.10", "192.0.2.99").frames(&answered(&offer, &answer, 5_000));
     let lines = later(answered(&offered_on, &answered_there, 4_999), 1);

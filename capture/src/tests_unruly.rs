@@ -304,7 +304,7 @@ fn with_formats(body: &str, formats: &str) -> String {
     format!("{head}m=audio {port} {formats}\r\n")
 }
 
-/// RFC 3711 §3.1: the tag follows the payload, and nobody between the parties can decrypt either.
+/// RFC 3711 §3.1: the tag follows the payload, and the analysis, which has no key, cannot tell them apart.
 #[test]
 fn the_tag_of_srtp_is_no_audio() {
     let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";

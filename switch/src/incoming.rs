@@ -164,7 +164,7 @@ impl Requests<'_> {
         }
     }
 
-    /// Whether the From of a request names its sender, or nobody.
+    /// Whether the From of a request names its sender, or is anonymous.
     fn is_from(&self, sender: ExtensionId, request: &Request) -> bool {
         let number = self.directory.extension(sender).map(|own| own.number.as_str());
         let user = request.from().ok().and_then(|from| from.uri.user_decoded().map(Cow::into_owned));

@@ -166,7 +166,7 @@ impl PlacementContext<'_> {
     /// Refuses a call whose organisation or caller already holds its share of the media ports. An emergency call must
     /// not be refused because of other calls.
     fn within_shares(&self, placed: Placement) -> Result<Placement, Refused> {
-        let is_alone = self.directory.organisations().len() < 2;
+        let is_alone = !self.directory.has_several_organisations();
         let shares = self.calls.shares();
         let why = if matches!(&placed.onward, Onward::World(hunt) if is_short(&hunt.number)) {
             None

@@ -21,7 +21,7 @@ pub(super) fn request(
     let live = calls.get(id)?;
     let is_emergency = live.hunt.as_ref().is_some_and(|hunt| is_short(&hunt.number));
     let (organisation, is_alone) =
-        (live.call.facts().organisation, shared.directory.organisations().len() < 2);
+        (live.call.facts().organisation, !shared.directory.has_several_organisations());
     let allows = |count| is_emergency || calls.shares().allow(organisation, count, is_alone);
     if !allows(1) {
         return Some(Input::PortOpened(None));

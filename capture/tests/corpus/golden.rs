@@ -253,8 +253,9 @@ fn is_plain(stream: &StreamReport) -> bool {
     let others =
         unknown + figures.comfort_noise + figures.events + figures.duplicates + figures.timestamp_resets;
     let breaks = figures.ssrc_changes + figures.sequence_jumps + figures.pauses + figures.interruptions;
-    // Types that no SDP named may be timed here with a clock of their own.
-    others + breaks == 0 && stream.payload_types.len() == 1
+    // A dynamic type beside a static one may be named by no SDP, and is timed with an inferred clock then.
+    let is_mixed = stream.payload_types.iter().any(|number| *number >= 96) && stream.payload_types.len() > 1;
+    others + breaks == 0 && !is_mixed
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn ssrc_that_changes_at_the_answer_is_no_loss() {
     assert_eq!((figures.ssrc_changes, figures.segments), (2, 3));
 }
 
-/// SRTP that nobody decrypts has its authentication tag in the payload, which is no audio (media.md §5.2).
+/// SRTP that is not decrypted has its authentication tag in the payload, which is no audio (media.md §5.2).
 #[test]
 fn the_tag_of_srtp_is_no_audio() {
     let observed =

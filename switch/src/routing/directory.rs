@@ -90,6 +90,11 @@ impl Directory {
         }
     }
 
+    /// Whether the node serves more than one organisation.
+    pub fn has_several_organisations(&self) -> bool {
+        self.snapshot.organisations.len() > 1
+    }
+
     /// Whether `host` is the domain of another organisation than this one. Other hosts, such as the server's addresses
     /// and names, belong to none.
     pub fn is_domain_of_another(&self, host: &Host, organisation: OrganisationId) -> bool {

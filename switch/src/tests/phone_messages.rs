@@ -201,7 +201,7 @@ fn a_message_to_the_events_identity_goes_to_no_phone() {
     assert_eq!((net.said.len(), net.delivered().len()), (1, 0));
 }
 
-/// The From must name the extension that authenticates, or nobody.
+/// The From must name the extension that authenticates, or be anonymous.
 #[test]
 fn a_message_in_the_name_of_another_extension_is_refused() {
     for (from, expected) in [

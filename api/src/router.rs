@@ -18,7 +18,7 @@
 //!    conflict take either version and generate it again.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CACHE_CONTROL;
@@ -38,7 +38,7 @@ use uuid::Uuid;
 use crate::error::{ApiError, enveloped};
 use crate::metrics::{HttpMetrics, method_label, scrape};
 use crate::openapi::complete;
-use crate::routes::openapi::Reference;
+use crate::routes::openapi::{LazyReference, Reference};
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_parking, call_prompts, call_quality,
@@ -57,8 +57,10 @@ pub fn router(state: ApiState) -> Router {
     let catch_panic = CatchPanicLayer::custom(move |panic| panicked(&http, panic));
     // `nest` does not pass on its own path with a slash, which is not a resource.
     let slash = Router::new().route("/api/v1/", any(nothing_here));
-    Router::from(probes())
-        .nest("/api/v1", counted(Router::from(v1()).fallback(nothing_here), &state))
+    let (probes, v1) = &*ROUTES;
+    probes
+        .clone()
+        .nest("/api/v1", counted(v1.clone().fallback(nothing_here), &state))
         .merge(counted(slash, &state))
         .layer(catch_panic)
         .layer(from_fn_with_state(state.clone(), cors::share))
@@ -70,7 +72,6 @@ pub fn router(state: ApiState) -> Router {
 
 /// Adds the layers of the API to its routes, such as the one that counts requests.
 fn counted(routes: Router<ApiState>, state: &ApiState) -> Router<ApiState> {
-    let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
     let http = Arc::clone(&state.http);
     routes
         .layer(from_fn(arrival::name_undecodable))
@@ -81,7 +82,7 @@ fn counted(routes: Router<ApiState>, state: &ApiState) -> Router<ApiState> {
         .layer(from_fn_with_state(state.clone(), arrival::read_body))
         .layer(from_fn(arrival::bound_address))
         .layer(from_fn_with_state(state.clone(), auth::identify))
-        .layer(Extension(reference))
+        .layer(Extension(LazyReference { generated: &REFERENCE, document: openapi }))
 }
 
 /// The document of every route, as `GET /api/v1/openapi.json` answers it.
@@ -313,8 +314,11 @@ fn panicked(http: &HttpMetrics, _panic: Box<dyn Any + Send + 'static>) -> Respon
 }
 
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
-/// Made once: it is the same for every engine of the process.
 static REFERENCE: OnceLock<Reference> = OnceLock::new();
+/// [`probes`] and [`v1`]: made once per process, because a node of a cluster has two services of them, and tests start
+/// many engines.
+static ROUTES: LazyLock<(Router<ApiState>, Router<ApiState>)> =
+    LazyLock::new(|| (Router::from(probes()), Router::from(v1())));
 /// Routes that are logged only when they fail.
 const PROBES: [&str; 3] = ["/healthz", "/metrics", "/readyz"];
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -1,6 +1,5 @@
 //! Hashing for request handlers: on blocking threads, a few at a time, with a bounded queue.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -11,33 +10,24 @@ use sidetone_model::directory::Secret;
 use sidetone_model::problem::Problem;
 use tokio::sync::Semaphore;
 
-use crate::accounts::hash::{HashError, SALT_LEN, hash, verify};
+use crate::accounts::hash::{SALT_LEN, hash, verify};
 
 /// Hashes and verifies passwords.
 #[derive(Debug)]
 pub struct Passwords {
     running: Semaphore,
     waiting: AtomicUsize,
-    /// A hash to compare with if there is no account.
-    nobody: Arc<str>,
     rng: Mutex<StdRng>,
 }
 
 impl Passwords {
     /// Takes salts from a generator seeded by `rng`.
-    ///
-    /// # Errors
-    /// When there is not enough memory to hash.
-    pub fn new(rng: &mut StdRng) -> Result<Self, HashError> {
-        let mut rng = StdRng::from_rng(rng);
-        let mut salt = [0; SALT_LEN];
-        rng.fill_bytes(&mut salt);
-        Ok(Self {
+    pub fn new(rng: &mut StdRng) -> Self {
+        Self {
             running: Semaphore::new(RUNNING_MAX),
             waiting: AtomicUsize::new(0),
-            nobody: hash("", &salt)?.into(),
-            rng: Mutex::new(rng),
-        })
+            rng: Mutex::new(StdRng::from_rng(rng)),
+        }
     }
 
     /// Returns the hash of a new password.
@@ -52,11 +42,11 @@ impl Passwords {
     /// Returns whether `password` has the hash `stored`. Without a hash the same work is done, so that the time does
     /// not reveal whether an account exists.
     pub(super) async fn verify(&self, password: &Secret, stored: Option<String>) -> Result<bool, Problem> {
-        let (password, nobody) = (password.clone(), Arc::clone(&self.nobody));
+        let password = password.clone();
         self.run(move || match stored {
             Some(stored) => verify(&password.0, &stored),
             None => {
-                let _ = verify(&password.0, &nobody);
+                let _ = verify(&password.0, HASH_OF_NO_ACCOUNT);
                 false
             }
         })
@@ -98,6 +88,9 @@ impl Drop for Place<'_> {
     }
 }
 
+/// A hash with the parameters of [`hash()`], to compare with if there is no account.
+const HASH_OF_NO_ACCOUNT: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw$gwBQpUwlYrNRAhABcJSQ1l2FeD3BV8iVUT0ObhMjLuc";
 /// Characters of a generated password.
 const PASSWORD_LEN: usize = 20;
 /// Hashes computed at the same time: each uses 19 MiB and a core.
@@ -110,9 +103,14 @@ const BUSY_RETRY_S: u64 = 2;
 mod tests {
     use super::*;
 
+    #[test]
+    fn without_an_account_the_same_work_is_done() {
+        assert_eq!(hash("", &[7; SALT_LEN]).unwrap(), HASH_OF_NO_ACCOUNT);
+    }
+
     #[tokio::test]
     async fn nobody_has_no_password_and_a_full_queue_says_so() {
-        let passwords = Passwords::new(&mut StdRng::seed_from_u64(1)).unwrap();
+        let passwords = Passwords::new(&mut StdRng::seed_from_u64(1));
         let stored = passwords.hash(&Secret("correct horse".to_owned())).await.unwrap();
         assert_eq!(passwords.verify(&Secret("correct horse".to_owned()), Some(stored)).await, Ok(true));
         assert_eq!(passwords.verify(&Secret("".to_owned()), None).await, Ok(false));

@@ -24,7 +24,6 @@ use uuid::Uuid;
 
 use super::certificates::reload_tls;
 use super::switching::limits;
-use crate::accounts::hash::HashError;
 use crate::call_recordings::CallRecordingEnds;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::clock::wall_clock;
@@ -110,9 +109,6 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    /// Passwords cannot be hashed.
-    #[error("failed to {0}")]
-    Hash(#[from] HashError),
     /// The journal cannot be opened.
     #[error("[node] data_dir: {0}")]
     Journal(#[from] JournalError),

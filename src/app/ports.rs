@@ -24,7 +24,7 @@ pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError>
     let mut fresh = [0; TokenKey::LEN];
     rng.fill_bytes(&mut fresh);
     let secret = store.session_secret(fresh, wall_clock()).await?;
-    let people = Arc::new(People::new(store.clone(), Passwords::new(rng)?));
+    let people = Arc::new(People::new(store.clone(), Passwords::new(rng)));
     let store = Arc::new(store.clone());
     Ok(Panel {
         accounts: people.clone(),

@@ -175,7 +175,7 @@ impl Desk {
                 |at: usize| ground.report["organisations"][at]["teams"][0]["id"].as_str().unwrap().to_owned();
             let (own, foreign) = (team(0), team(1));
             let directory = ground.store.directory().await.unwrap();
-            let passwords = Passwords::new(&mut ground.rng).unwrap();
+            let passwords = Passwords::new(&mut ground.rng);
             let people = Arc::new(People::new(ground.store.clone(), passwords));
             let shared = Arc::new(ground.store.clone());
             let panel = Panel {

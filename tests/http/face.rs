@@ -1,11 +1,13 @@
 //! The HTTP face over a database of the chosen kind on an ephemeral port, and a client that speaks plain HTTP.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
@@ -13,7 +15,7 @@ use sidetone::config::Config;
 use sidetone::provision::{Declaration, apply};
 use sidetone_api::ApiState;
 use sidetone_model::ports::Readiness;
-use sidetone_store::Store;
+use sidetone_store::{Location, Store};
 use tokio::sync::oneshot;
 
 use crate::database::{TestDatabase, chosen};
@@ -48,16 +50,45 @@ impl Readiness for Ready {
 
 impl Ground {
     /// A database in `dir` with `declared`, in the form of an apply file.
-    pub async fn new(dir: &TempDir, declared: &str) -> Self {
+    pub async fn new(dir: &TempDir, declared: &'static str) -> Self {
         let database = Arc::new(TestDatabase::new(chosen(), dir.path()).await);
+        let rng = StdRng::seed_from_u64(1);
+        let Location::Sqlite(file) = &database.database.location else {
+            let store = Store::open(&database.database).await.unwrap();
+            let report = declare(&store, declared).await;
+            return Self { store, database, report, rng };
+        };
+        let made = DECLARED.lock().get(declared).cloned();
+        let (bytes, report) = match made {
+            Some(made) => made,
+            None => {
+                let store = Store::open(&database.database).await.unwrap();
+                let report = declare(&store, declared).await;
+                store.close().await;
+                let made = (Arc::from(std::fs::read(file).unwrap()), report);
+                DECLARED.lock().entry(declared).or_insert(made).clone()
+            }
+        };
+        std::fs::write(file, bytes).unwrap();
         let store = Store::open(&database.database).await.unwrap();
-        let declaration = Declaration::parse(declared.parse().unwrap()).unwrap();
-        let mut rng = StdRng::seed_from_u64(1);
-        let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
-        let report = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         Self { store, database, report, rng }
     }
 }
+
+/// Applies the file to a database without rows, and returns the report.
+async fn declare(store: &Store, declared: &str) -> Value {
+    let declaration = Declaration::parse(declared.parse().unwrap()).unwrap();
+    let mut rng = StdRng::seed_from_u64(2);
+    let report = apply(store, &[declaration], false, at(0), &mut rng).await.unwrap();
+    serde_json::from_str(&report.to_json().unwrap()).unwrap()
+}
+
+/// A SQLite file with a declared directory, and the report of the declaration.
+type Declared = (Arc<[u8]>, Value);
+
+/// By apply file, each made once in a process: hashing the passwords of the users for every test would take a quarter of
+/// the processor time of all tests.
+static DECLARED: Mutex<BTreeMap<&'static str, Declared>> = Mutex::new(BTreeMap::new());
 
 impl Face {
     /// A face over the state that `furnish` builds from a database with `declared`, and its second result.

@@ -75,7 +75,7 @@ fn the_user_of_the_demo_logs_in() {
         let mut rng = StdRng::seed_from_u64(5);
         let access = Access::generate(&mut rng);
         declare(store, &[&access.apply_file()], false).await.unwrap();
-        let people = People::new(store.clone(), Passwords::new(&mut rng).unwrap());
+        let people = People::new(store.clone(), Passwords::new(&mut rng));
         let log_in =
             async |password: &str| people.log_in(access.email, &Secret(password.to_owned())).await.unwrap();
         let account = log_in(&access.user_password).await.unwrap();

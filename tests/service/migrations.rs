@@ -1,6 +1,5 @@
 //! D8: a process is killed during a migration, at every step and on both databases.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,12 +14,14 @@ use crate::database::{Kind, TestDatabase, kinds};
 use crate::records::{TempDir, ended};
 use crate::served::config;
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+async fn migrations() -> Vec<Migration> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations"));
+    Migrator::new(folder).await.unwrap().iter().cloned().collect()
+}
 
 /// The first `count` migrations.
-fn first(count: usize) -> Migrator {
-    let migrations: Vec<Migration> = MIGRATIONS.iter().take(count).cloned().collect();
-    Migrator { migrations: Cow::Owned(migrations), ..Migrator::DEFAULT }
+async fn first(count: usize) -> Migrator {
+    Migrator::with_migrations(migrations().await.into_iter().take(count).collect())
 }
 
 /// The tables, columns and indexes, and the completed migrations.
@@ -47,13 +48,13 @@ fn half(migration: &Migration) -> String {
 
 /// Runs the first `done` migrations and a part of the next one in a transaction that never ends, and crashes.
 async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
-    let next = half(MIGRATIONS.iter().nth(done).unwrap());
+    let next = half(&migrations().await[done]);
     match kind {
         Kind::Sqlite => {
             let url = format!("{}?mode=rwc", database.url());
             let mut connection = SqliteConnection::connect(&url).await.unwrap();
             connection.execute("PRAGMA journal_mode = WAL").await.unwrap();
-            first(done).run(&mut connection).await.unwrap();
+            first(done).await.run(&mut connection).await.unwrap();
             connection.execute("BEGIN IMMEDIATE").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
             // A killed process leaves the files as they are now. This copy replaces the database
@@ -72,7 +73,7 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
         }
         Kind::Postgres => {
             let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-            first(done).run(&mut connection).await.unwrap();
+            first(done).await.run(&mut connection).await.unwrap();
             connection.execute("BEGIN").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
             // Without closing the connection, like a killed process.
@@ -88,7 +89,7 @@ async fn a_kill_in_the_middle_of_any_migration_is_finished_by_the_next_start() {
         let whole = TestDatabase::bare(kind, dir.path()).await;
         Store::open(&whole.database).await.unwrap().close().await;
         let expected = schema(&whole, kind).await;
-        let steps = MIGRATIONS.iter().count();
+        let steps = migrations().await.len();
         for done in 0..steps {
             let dir = TempDir::new();
             std::fs::create_dir_all(dir.path().join("new")).unwrap();
@@ -133,7 +134,7 @@ async fn long_the_last_migrations_take_less_than_a_minute_with_a_million_records
         let dir = TempDir::new();
         std::fs::create_dir_all(dir.path().join("new")).unwrap();
         let older = TestDatabase::bare(kind, dir.path()).await;
-        let steps = MIGRATIONS.iter().count();
+        let steps = migrations().await.len();
         fill(&older, kind, steps - 1).await;
         let began = Instant::now();
         let store = Store::open(&older.database).await.unwrap();
@@ -165,7 +166,7 @@ async fn fill(database: &TestDatabase, kind: Kind, done: usize) {
             let url = format!("{}?mode=rwc", database.url());
             let mut connection = SqliteConnection::connect(&url).await.unwrap();
             connection.execute("PRAGMA journal_mode = WAL").await.unwrap();
-            first(done).run(&mut connection).await.unwrap();
+            first(done).await.run(&mut connection).await.unwrap();
             connection.execute(AssertSqlSafe(owner)).await.unwrap();
             let insert = format!(
                 "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1000000) \
@@ -176,7 +177,7 @@ async fn fill(database: &TestDatabase, kind: Kind, done: usize) {
         }
         Kind::Postgres => {
             let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-            first(done).run(&mut connection).await.unwrap();
+            first(done).await.run(&mut connection).await.unwrap();
             connection.execute(AssertSqlSafe(owner)).await.unwrap();
             let insert = format!(
                 "INSERT INTO cdrs ({columns}) SELECT '00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'), {values} \

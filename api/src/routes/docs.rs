@@ -7,7 +7,8 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY}
 use axum::response::{IntoResponse, Response};
 
 use crate::docs::STYLE;
-use crate::routes::openapi::Reference;
+use crate::error::ApiError;
+use crate::routes::openapi::LazyReference;
 
 /// Read the reference
 ///
@@ -20,8 +21,8 @@ use crate::routes::openapi::Reference;
     responses((status = 200, description = "The page.", body = String, content_type = "text/html")),
     security(()),
 )]
-pub(crate) async fn page(Extension(reference): Extension<Reference>) -> Response {
-    html(POLICY, reference.page.to_string())
+pub(crate) async fn page(Extension(reference): Extension<LazyReference>) -> Result<Response, ApiError> {
+    Ok(html(POLICY, reference.get().await?.page.as_str()))
 }
 
 /// A page with a content security policy; it sends no Referer to other sites.

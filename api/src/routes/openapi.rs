@@ -1,25 +1,43 @@
 //! The API document.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use axum::Extension;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::Value;
 
 use crate::docs;
+use crate::error::ApiError;
 
 /// The document as it is sent, and the page generated from it.
-#[derive(Clone)]
 pub(crate) struct Reference {
-    pub(crate) document: Arc<str>,
-    pub(crate) page: Arc<str>,
+    pub(crate) document: String,
+    pub(crate) page: String,
+}
+
+/// Generates the reference on the first request for it, because that takes longer than the start of all other routes.
+#[derive(Clone, Copy)]
+pub(crate) struct LazyReference {
+    /// Shared by every engine of the process.
+    pub(crate) generated: &'static OnceLock<Reference>,
+    pub(crate) document: fn() -> Value,
+}
+
+impl LazyReference {
+    pub(crate) async fn get(self) -> Result<&'static Reference, ApiError> {
+        if let Some(reference) = self.generated.get() {
+            return Ok(reference);
+        }
+        let generate = move || self.generated.get_or_init(|| Reference::from(&(self.document)()));
+        tokio::task::spawn_blocking(generate).await.map_err(|_| ApiError::internal())
+    }
 }
 
 impl From<&Value> for Reference {
     fn from(document: &Value) -> Self {
-        Self { document: document.to_string().into(), page: docs::page(document).into() }
+        Self { document: document.to_string(), page: docs::page(document) }
     }
 }
 
@@ -34,7 +52,9 @@ impl From<&Value> for Reference {
     responses((status = 200, description = "The document.", body = Object)),
     security(()),
 )]
-pub(crate) async fn document(Extension(reference): Extension<Reference>) -> Response {
+pub(crate) async fn document(
+    Extension(reference): Extension<LazyReference>,
+) -> Result<impl IntoResponse, ApiError> {
     let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (headers, reference.document.to_string()).into_response()
+    Ok((headers, reference.get().await?.document.as_str()))
 }

@@ -106,6 +106,9 @@ impl<'a> Wav<'a> {
     /// The samples, with two channels averaged.
     pub fn mono(&self) -> Vec<i16> {
         let width = self.encoding.width();
+        if self.channels == 1 {
+            return self.data.chunks_exact(width).map(|sample| self.encoding.sample(sample)).collect();
+        }
         let frames = self.data.chunks_exact(self.frame_len());
         let mean = |frame: &[u8]| {
             let sum: i32 = frame.chunks_exact(width).map(|s| i32::from(self.encoding.sample(s))).sum();

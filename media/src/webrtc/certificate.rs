@@ -2,7 +2,7 @@
 //! fingerprint.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use dimpl::{Config, DtlsCertificate};
 use ring::digest::{SHA256, digest};
@@ -37,15 +37,10 @@ impl Certificate {
             rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(CertificateError::Key)?;
         let params = rcgen::CertificateParams::new(vec![NAME.to_owned()]).map_err(CertificateError::Key)?;
         let signed = params.self_signed(&key).map_err(CertificateError::Key)?;
-        let config = Config::builder()
-            .with_crypto_provider(dimpl::crypto::rust_crypto::default_provider())
-            .mtu(MTU)
-            .build()
-            .map_err(|error| CertificateError::Config(error.to_string()))?;
         let certificate = signed.der().to_vec();
         let fingerprint = fingerprint_of(&certificate);
         let pair = DtlsCertificate { certificate, private_key: key.serialize_der() };
-        Ok(Certificate { config: Arc::new(config), pair, fingerprint })
+        Ok(Certificate { config: config()?, pair, fingerprint })
     }
 
     /// The SHA-256 digest, for `a=fingerprint`.
@@ -58,6 +53,20 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Certificate(..)")
     }
+}
+
+/// The settings of every certificate of the process: the library tries each key exchange when it builds them.
+fn config() -> Result<Arc<Config>, CertificateError> {
+    static CONFIG: OnceLock<Arc<Config>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(Arc::clone(config));
+    }
+    let config = Config::builder()
+        .with_crypto_provider(dimpl::crypto::rust_crypto::default_provider())
+        .mtu(MTU)
+        .build()
+        .map_err(|error| CertificateError::Config(error.to_string()))?;
+    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
 }
 
 /// The SHA-256 digest of a certificate (RFC 8122 §5).

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex};
 
 use sidetone_store::{Database, Location};
 
-use crate::database::{Kind, TEMPLATE, administered, chosen, server, url_of, write_schema};
+use crate::database::{Kind, TEMPLATE, administered, chosen, copy_of, server, url_of, write_schema};
 use crate::records::WHEN_DROPPED;
 
 /// The value of `[database] url` for an engine with its data in `dir`: a file in there, or a database that is created
@@ -42,7 +42,7 @@ pub fn migrated_in(dir: &Path) -> Database {
     if chosen() == Kind::Sqlite && !file.exists() {
         write_schema(&file);
     }
-    url_with(dir, || format!(" TEMPLATE {}", *TEMPLATE)).parse::<Location>().unwrap().into()
+    url_with(dir, || copy_of(&TEMPLATE)).parse::<Location>().unwrap().into()
 }
 
 fn forget(dir: &Path) {

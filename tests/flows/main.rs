@@ -20,8 +20,10 @@ mod call_events;
 mod call_parking;
 mod call_prompts;
 mod call_recorded;
+mod call_session_timers;
 mod callback;
 mod callee_updates;
+mod carrier_settings;
 #[path = "../common/chosen.rs"]
 mod chosen;
 #[path = "../../media/tests/support/client_hello.rs"]
@@ -82,7 +84,6 @@ mod room_history;
 mod room_soak;
 mod rooms;
 mod secure;
-mod session_timers;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
@@ -97,7 +98,6 @@ mod torture;
 mod transcoded;
 mod transferred;
 mod trunk;
-mod trunk_settings;
 #[path = "../common/tunnel.rs"]
 mod tunnel;
 mod vanished;

@@ -46,15 +46,46 @@ fn half(migration: &Migration) -> String {
     text[..cut].to_owned()
 }
 
-/// Runs the first `done` migrations and a part of the next one in a transaction that never ends, and crashes.
-async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
-    let next = half(&migrations().await[done]);
+/// Runs the first `count` migrations.
+async fn advance(database: &TestDatabase, kind: Kind, count: usize) {
     match kind {
         Kind::Sqlite => {
+            let path = database.url().trim_start_matches("sqlite://").to_owned();
+            std::fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
             let url = format!("{}?mode=rwc", database.url());
             let mut connection = SqliteConnection::connect(&url).await.unwrap();
             connection.execute("PRAGMA journal_mode = WAL").await.unwrap();
-            first(done).await.run(&mut connection).await.unwrap();
+            first(count).await.run(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+        Kind::Postgres => {
+            let mut connection = PgConnection::connect(&database.url()).await.unwrap();
+            first(count).await.run(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+    }
+}
+
+/// A database in `dir` with the schema of another one.
+async fn copy(database: &TestDatabase, kind: Kind, dir: &TempDir) -> TestDatabase {
+    match kind {
+        Kind::Sqlite => {
+            let copy = TestDatabase::bare(kind, dir.path()).await;
+            let file = |database: &TestDatabase| database.url().trim_start_matches("sqlite://").to_owned();
+            std::fs::create_dir_all(dir.path().join("new")).unwrap();
+            std::fs::copy(file(database), file(&copy)).unwrap();
+            copy
+        }
+        Kind::Postgres => TestDatabase::copied(database.name().unwrap()).await,
+    }
+}
+
+/// Runs a part of a migration in a transaction that never ends, and crashes.
+async fn interrupt(database: &TestDatabase, kind: Kind, migration: &Migration) {
+    let next = half(migration);
+    match kind {
+        Kind::Sqlite => {
+            let mut connection = SqliteConnection::connect(&database.url()).await.unwrap();
             connection.execute("BEGIN IMMEDIATE").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
             // A killed process leaves the files as they are now. This copy replaces the database
@@ -73,7 +104,6 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
         }
         Kind::Postgres => {
             let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-            first(done).await.run(&mut connection).await.unwrap();
             connection.execute("BEGIN").await.unwrap();
             connection.execute(AssertSqlSafe(next)).await.unwrap();
             // Without closing the connection, like a killed process.
@@ -82,25 +112,39 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
     }
 }
 
+/// Each migration is interrupted and finished by the start of a version that ends with it; at some of them this version
+/// starts instead, which runs all later ones as well.
 #[tokio::test]
 async fn a_kill_in_the_middle_of_any_migration_is_finished_by_the_next_start() {
+    let migrations = migrations().await;
+    let steps = migrations.len();
     for kind in kinds() {
-        let dir = TempDir::new();
-        let whole = TestDatabase::bare(kind, dir.path()).await;
+        let [whole_dir, dir] = [TempDir::new(), TempDir::new()];
+        let whole = TestDatabase::bare(kind, whole_dir.path()).await;
         Store::open(&whole.database).await.unwrap().close().await;
         let expected = schema(&whole, kind).await;
-        let steps = migrations().await.len();
-        for done in 0..steps {
-            let dir = TempDir::new();
-            std::fs::create_dir_all(dir.path().join("new")).unwrap();
-            let database = TestDatabase::bare(kind, dir.path()).await;
-            interrupt(&database, kind, done).await;
-            Store::open(&database.database).await.unwrap().close().await;
-            assert_eq!(schema(&database, kind).await, expected, "{kind:?}, after step {done}");
+        let database = TestDatabase::bare(kind, dir.path()).await;
+        advance(&database, kind, 0).await;
+        for (done, migration) in migrations.iter().enumerate() {
+            if done % STEPS_BETWEEN_STARTS == 0 {
+                let start_dir = TempDir::new();
+                let start = copy(&database, kind, &start_dir).await;
+                interrupt(&start, kind, migration).await;
+                Store::open(&start.database).await.unwrap().close().await;
+                assert_eq!(schema(&start, kind).await, expected, "{kind:?}, after step {done}");
+            }
+            interrupt(&database, kind, migration).await;
+            advance(&database, kind, done + 1).await;
+            let count = database.texts("SELECT CAST(COUNT(*) AS TEXT) FROM _sqlx_migrations").await;
+            assert_eq!(count[0][0].as_deref(), Some(&*(done + 1).to_string()), "{kind:?}, after step {done}");
         }
+        Store::open(&database.database).await.unwrap().close().await;
+        assert_eq!(schema(&database, kind).await, expected, "{kind:?}, every step interrupted");
         println!("D8: {kind:?}, killed in each of {steps} migrations, the next start finished every one");
     }
 }
+
+const STEPS_BETWEEN_STARTS: usize = 8;
 
 /// The real process, killed at a random moment of its first start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! Session timers (RFC 4028) on real sockets: which party refreshes, and the end of a call whose refresher is gone.
 //!
 //! The shortest interval of the standard is 90 seconds, so this takes a minute and a half; all its calls run at the
-//! same time.
+//! same time. The name of the module makes it begin among the first tests of the binary.
 
 use std::time::{Duration, Instant};
 

@@ -44,19 +44,21 @@ const COLLATION_LOCK: i64 = 0x5349_4445;
 const INSTR: &str = "
 CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
 LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
-/// Changes only columns that later migrations added: otherwise no table is locked or rewritten.
+/// Changes only columns that later migrations added: otherwise no table is locked or rewritten. `information_schema`
+/// would take twenty times as long, at every start.
 const TEXTS_COMPARE_BY_BYTES: &str = r#"
 DO $$
 DECLARE
     texts RECORD;
 BEGIN
     FOR texts IN
-        SELECT table_name,
-               string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', column_name), ', ') AS changes
-        FROM information_schema.columns
-        WHERE table_schema = current_schema() AND data_type = 'text'
-          AND collation_name IS DISTINCT FROM 'C' AND table_name <> '_sqlx_migrations'
-        GROUP BY table_name
+        SELECT relname AS table_name,
+               string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', attname), ', ') AS changes
+        FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> '_sqlx_migrations'
+          AND attnum > 0 AND NOT attisdropped AND atttypid = 'text'::regtype
+          AND attcollation NOT IN (SELECT oid FROM pg_collation WHERE collname = 'C')
+        GROUP BY relname
     LOOP
         EXECUTE format('ALTER TABLE %I %s', texts.table_name, texts.changes);
     END LOOP;

@@ -59,7 +59,7 @@ impl TestDatabase {
                 write_schema(&file);
                 Self { database: (&file).into(), server: None }
             }
-            Kind::Postgres => Self::copied(&TEMPLATE).await,
+            Kind::Postgres => Self::on_server(&copy_of(&TEMPLATE)).await,
         }
     }
 
@@ -71,9 +71,17 @@ impl TestDatabase {
         }
     }
 
-    /// A database of the server with the tables and rows of another one, which must have no connection.
-    pub async fn copied(other: &str) -> Self {
-        Self::on_server(&copy_of(other)).await
+    /// A database with the same tables and rows; a SQLite file is in `dir`. Nothing may be connected to this one.
+    pub async fn copy(&self, dir: &Path) -> Self {
+        match (&self.server, &self.database.location) {
+            (Some((_, name)), _) => Self::on_server(&copy_of(name)).await,
+            (None, location) => {
+                let file = dir.join("new/sidetone.db");
+                std::fs::create_dir_all(dir.join("new")).unwrap();
+                std::fs::copy(location.to_string(), &file).unwrap();
+                Self { database: (&file).into(), server: None }
+            }
+        }
     }
 
     async fn on_server(how: &str) -> Self {
@@ -98,11 +106,6 @@ impl TestDatabase {
                 rows.iter().map(|row| (0..row.len()).map(|index| row.get(index)).collect()).collect()
             }
         }
-    }
-
-    /// The name of the database on its server.
-    pub fn name(&self) -> Option<&str> {
-        self.server.as_ref().map(|(_, name)| name.as_str())
     }
 
     /// The URL for another client.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
@@ -15,8 +14,8 @@ use sidetone::config::Config;
 use sidetone::provision::{Declaration, apply};
 use sidetone_api::ApiState;
 use sidetone_model::ports::Readiness;
-use sidetone_store::{Location, Store};
-use tokio::sync::oneshot;
+use sidetone_store::Store;
+use tokio::sync::{Mutex, oneshot};
 
 use crate::database::{TestDatabase, chosen};
 use crate::nodes::{self, Nodes};
@@ -37,6 +36,7 @@ pub struct Ground {
     /// The report of the declaration.
     pub report: Value,
     pub rng: StdRng,
+    _template: Arc<Template>,
 }
 
 /// No additional state.
@@ -51,44 +51,44 @@ impl Readiness for Ready {
 impl Ground {
     /// A database in `dir` with `declared`, in the form of an apply file.
     pub async fn new(dir: &TempDir, declared: &'static str) -> Self {
-        let database = Arc::new(TestDatabase::new(chosen(), dir.path()).await);
-        let rng = StdRng::seed_from_u64(1);
-        let Location::Sqlite(file) = &database.database.location else {
-            let store = Store::open(&database.database).await.unwrap();
-            let report = declare(&store, declared).await;
-            return Self { store, database, report, rng };
-        };
-        let made = DECLARED.lock().get(declared).cloned();
-        let (bytes, report) = match made {
-            Some(made) => made,
-            None => {
-                let store = Store::open(&database.database).await.unwrap();
-                let report = declare(&store, declared).await;
-                store.close().await;
-                let made = (Arc::from(std::fs::read(file).unwrap()), report);
-                DECLARED.lock().entry(declared).or_insert(made).clone()
-            }
-        };
-        std::fs::write(file, bytes).unwrap();
+        let template = Template::of(declared).await;
+        let database = Arc::new(template.database.copy(dir.path()).await);
         let store = Store::open(&database.database).await.unwrap();
-        Self { store, database, report, rng }
+        let report = template.report.clone();
+        Self { store, database, report, rng: StdRng::seed_from_u64(1), _template: template }
     }
 }
 
-/// Applies the file to a database without rows, and returns the report.
-async fn declare(store: &Store, declared: &str) -> Value {
-    let declaration = Declaration::parse(declared.parse().unwrap()).unwrap();
-    let mut rng = StdRng::seed_from_u64(2);
-    let report = apply(store, &[declaration], false, at(0), &mut rng).await.unwrap();
-    serde_json::from_str(&report.to_json().unwrap()).unwrap()
+/// A database with a declared directory, to be copied: hashing the passwords of the users for every test would take a
+/// quarter of the processor time of all tests. It is removed when no test uses it.
+struct Template {
+    database: TestDatabase,
+    report: Value,
+    _dir: TempDir,
 }
 
-/// A SQLite file with a declared directory, and the report of the declaration.
-type Declared = (Arc<[u8]>, Value);
+impl Template {
+    async fn of(declared: &'static str) -> Arc<Self> {
+        let mut made = TEMPLATES.lock().await;
+        if let Some(template) = made.get(declared).and_then(Weak::upgrade) {
+            return template;
+        }
+        let dir = TempDir::new();
+        let database = TestDatabase::new(chosen(), dir.path()).await;
+        let store = Store::open(&database.database).await.unwrap();
+        let declaration = Declaration::parse(declared.parse().unwrap()).unwrap();
+        let mut rng = StdRng::seed_from_u64(2);
+        let report = apply(&store, &[declaration], false, at(0), &mut rng).await.unwrap();
+        store.close().await;
+        let report = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        let template = Arc::new(Self { database, report, _dir: dir });
+        made.insert(declared, Arc::downgrade(&template));
+        template
+    }
+}
 
-/// By apply file, each made once in a process: hashing the passwords of the users for every test would take a quarter of
-/// the processor time of all tests.
-static DECLARED: Mutex<BTreeMap<&'static str, Declared>> = Mutex::new(BTreeMap::new());
+/// By apply file.
+static TEMPLATES: Mutex<BTreeMap<&'static str, Weak<Template>>> = Mutex::const_new(BTreeMap::new());
 
 impl Face {
     /// A face over the state that `furnish` builds from a database with `declared`, and its second result.

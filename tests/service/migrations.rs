@@ -66,20 +66,6 @@ async fn advance(database: &TestDatabase, kind: Kind, count: usize) {
     }
 }
 
-/// A database in `dir` with the schema of another one.
-async fn copy(database: &TestDatabase, kind: Kind, dir: &TempDir) -> TestDatabase {
-    match kind {
-        Kind::Sqlite => {
-            let copy = TestDatabase::bare(kind, dir.path()).await;
-            let file = |database: &TestDatabase| database.url().trim_start_matches("sqlite://").to_owned();
-            std::fs::create_dir_all(dir.path().join("new")).unwrap();
-            std::fs::copy(file(database), file(&copy)).unwrap();
-            copy
-        }
-        Kind::Postgres => TestDatabase::copied(database.name().unwrap()).await,
-    }
-}
-
 /// Runs a part of a migration in a transaction that never ends, and crashes.
 async fn interrupt(database: &TestDatabase, kind: Kind, migration: &Migration) {
     let next = half(migration);
@@ -128,7 +114,7 @@ async fn a_kill_in_the_middle_of_any_migration_is_finished_by_the_next_start() {
         for (done, migration) in migrations.iter().enumerate() {
             if done % STEPS_BETWEEN_STARTS == 0 {
                 let start_dir = TempDir::new();
-                let start = copy(&database, kind, &start_dir).await;
+                let start = database.copy(start_dir.path()).await;
                 interrupt(&start, kind, migration).await;
                 Store::open(&start.database).await.unwrap().close().await;
                 assert_eq!(schema(&start, kind).await, expected, "{kind:?}, after step {done}");

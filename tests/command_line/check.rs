@@ -3,6 +3,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::records::TempDir;
 use sidetone_store::Store;
@@ -22,15 +23,24 @@ fn check(dir: &Path, config: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// An even port that was free a moment ago, together with the next one.
+/// An even port that was free a moment ago, together with the next one. Linux gives no port from 61,000 on to a socket that
+/// asks for any port, so other tests and their connections leave it free.
 fn port() -> u16 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
     loop {
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if port.is_multiple_of(2) && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+        let pair = (std::process::id() + COUNT.fetch_add(1, Ordering::Relaxed)) % PAIRS;
+        let port = 61_000 + 2 * pair as u16;
+        let is_free = |port| {
+            UdpSocket::bind(("0.0.0.0", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok()
+        };
+        if is_free(port) && is_free(port + 1) {
             return port;
         }
     }
 }
+
+/// Even ports from 61,000 to 65,534.
+const PAIRS: u32 = 2_268;
 
 fn config(media: u16) -> String {
     format!(

@@ -36,7 +36,7 @@ pub struct Ground {
     /// The report of the declaration.
     pub report: Value,
     pub rng: StdRng,
-    _template: Arc<Template>,
+    template: Arc<Template>,
 }
 
 /// No additional state.
@@ -55,7 +55,7 @@ impl Ground {
         let database = Arc::new(template.database.copy(dir.path()).await);
         let store = Store::open(&database.database).await.unwrap();
         let report = template.report.clone();
-        Self { store, database, report, rng: StdRng::seed_from_u64(1), _template: template }
+        Self { store, database, report, rng: StdRng::seed_from_u64(1), template }
     }
 }
 
@@ -106,6 +106,7 @@ impl Face {
                 let ground = Ground::new(&folder, declared).await;
                 // The database is dropped after its store.
                 let (store, _database) = (ground.store.clone(), Arc::clone(&ground.database));
+                let _template = Arc::clone(&ground.template);
                 let (state, more) = furnish(ground).await;
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 started.send((listener.local_addr().unwrap(), more)).unwrap();
@@ -137,7 +138,7 @@ impl Face {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             runtime.unwrap().block_on(async {
                 let ground = Ground::new(&folder, declared).await;
-                let database = Arc::clone(&ground.database);
+                let (database, _template) = (Arc::clone(&ground.database), Arc::clone(&ground.template));
                 let more = furnish(ground).await;
                 let mut config = Config::default();
                 config.node.data_dir = folder.path().to_owned();

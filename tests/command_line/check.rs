@@ -27,16 +27,13 @@ fn check(dir: &Path, config: &str) -> (i32, String, String) {
 /// asks for any port, so other tests and their connections leave it free.
 fn port() -> u16 {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    loop {
+    let is_free =
+        |port| UdpSocket::bind(("0.0.0.0", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut ports = (0..PAIRS).map(|_| {
         let pair = (std::process::id() + COUNT.fetch_add(1, Ordering::Relaxed)) % PAIRS;
-        let port = 61_000 + 2 * pair as u16;
-        let is_free = |port| {
-            UdpSocket::bind(("0.0.0.0", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok()
-        };
-        if is_free(port) && is_free(port + 1) {
-            return port;
-        }
-    }
+        61_000 + 2 * pair as u16
+    });
+    ports.find(|port| is_free(*port) && is_free(port + 1)).expect("two free ports from 61,000 on")
 }
 
 /// Even ports from 61,000 to 65,534.

@@ -17,7 +17,7 @@ pub(crate) struct Reference {
     pub(crate) page: String,
 }
 
-/// Generates the reference on the first request for it, because that takes longer than the start of all other routes.
+/// Generates the reference on the first request for it: at the start it took more time than building the router.
 #[derive(Clone, Copy)]
 pub(crate) struct LazyReference {
     /// Shared by every engine of the process.

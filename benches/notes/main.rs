@@ -23,6 +23,8 @@ mod client;
 #[path = "../../tests/common/database.rs"]
 mod database;
 mod engine;
+#[path = "../../tests/common/nodes.rs"]
+mod nodes;
 #[path = "../../tests/common/records.rs"]
 mod records;
 #[path = "../../tests/common/site.rs"]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::records::TempDir;
+use crate::common::records::TempDir;
 use sidetone_store::Store;
 
 /// The exit code, stdout and stderr of `sidetone check` with this configuration.
@@ -290,7 +290,7 @@ fn addresses_that_exclude_each_other_are_a_problem() {
         (vec![format!("tcp://{v4}")], v4.as_str(), "[http] listen"),
     ];
     for (listen, http, key) in &cases {
-        let config = config(crate::check::port())
+        let config = config(crate::command_line::check::port())
             .replace("listen = \"127.0.0.1:0\"", &format!("listen = \"{http}\""))
             .replace("[\"udp://127.0.0.1:0\"]", &format!("{listen:?}"));
         let (code, _, err) = check(dir.path(), &config);
@@ -304,7 +304,8 @@ fn addresses_that_exclude_each_other_are_a_problem() {
         format!("udp://[::]:{port}"),
         format!("tcp://[::]:{port}"),
     ];
-    let config = config(crate::check::port()).replace("[\"udp://127.0.0.1:0\"]", &format!("{beside:?}"));
+    let config =
+        config(crate::command_line::check::port()).replace("[\"udp://127.0.0.1:0\"]", &format!("{beside:?}"));
     let (_, _, err) = check(dir.path(), &config);
     assert!(!err.contains("has this port already"), "{err}");
 }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::records::TempDir;
+use crate::common::records::TempDir;
 
 /// Every document, with how many of its shell blocks are run and how many are not.
 const DOCUMENTS: [(&str, usize, usize); 38] = [

@@ -8,9 +8,9 @@ use sidetone_model::listing::Listing;
 use sidetone_model::organisation::Organisations;
 use sidetone_store::Store;
 
-use crate::chosen::{database_in, url_in};
-use crate::records::TempDir;
-use crate::site::{DOMAIN, KEY, PASSWORD, Site, until, within};
+use crate::common::chosen::{database_in, url_in};
+use crate::common::records::TempDir;
+use crate::common::site::{DOMAIN, KEY, PASSWORD, Site, until, within};
 
 /// The exit code, stdout and stderr of the test for an engine with this data directory.
 async fn check(dir: &Path, arguments: &[&str]) -> (i32, String, String) {

@@ -12,9 +12,9 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use sidetone::tls::CertificateFiles;
 use sidetone_phone::Answering;
 
-use crate::receiver::Authority;
-use crate::records::TempDir;
-use crate::site::{KEY, PASSWORD, Site, answering, established, open_end, until, within};
+use crate::common::receiver::Authority;
+use crate::common::records::TempDir;
+use crate::common::site::{KEY, PASSWORD, Site, answering, established, open_end, until, within};
 
 const DIRECTORY: &str = r#"
 [[organisations]]

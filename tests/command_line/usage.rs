@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::records::TempDir;
+use crate::common::records::TempDir;
 
 fn sidetone(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sidetone")).args(args).env_remove("COLUMNS").output().unwrap()

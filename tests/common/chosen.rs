@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex};
 
 use sidetone_store::{Database, Location};
 
-use crate::database::{Kind, TEMPLATE, administered, chosen, copy_of, server, url_of, write_schema};
-use crate::records::WHEN_DROPPED;
+use super::database::{Kind, TEMPLATE, administered, chosen, copy_of, server, url_of, write_schema};
+use super::records::WHEN_DROPPED;
 
 /// The value of `[database] url` for an engine with its data in `dir`: a file in there, or a database that is created
 /// on the first request, and dropped with the directory.

@@ -14,7 +14,7 @@ use sidetone_sip::message::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use crate::site::{DOMAIN, PASSWORD, within};
+use super::site::{DOMAIN, PASSWORD, within};
 
 /// A device with one socket or one connection.
 pub struct Device {

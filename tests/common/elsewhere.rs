@@ -13,7 +13,7 @@ use sidetone::outbound_http::{Client, LookupError, Network, OutboundHttp, Policy
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::receiver::{Authority, Received, Reply, Script, Seen, serve};
+use super::receiver::{Authority, Received, Reply, Script, Seen, serve};
 
 /// The Internet of one test; clones share it.
 #[derive(Clone)]

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::chosen::url_in;
-use crate::receiver::Receiver;
-use crate::site::within;
+use super::chosen::url_in;
+use super::receiver::Receiver;
+use super::site::within;
 
 /// The real binary; killed with SIGKILL when dropped.
 pub struct Engine {

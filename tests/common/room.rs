@@ -12,9 +12,9 @@ use sidetone_model::ids::RoomId;
 use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms};
 use sidetone_store::Store;
 
-use crate::chosen::database_in;
-use crate::records::at;
-use crate::site::{self, found, get};
+use super::chosen::database_in;
+use super::records::at;
+use super::site::{self, found, get};
 
 /// The site's directory with extensions from 1001 to `last`, and a key with all permissions on rooms.
 pub fn directory(last: u32) -> String {

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -22,13 +23,9 @@ use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::chosen::migrated_in;
-use crate::records::{TempDir, at};
-
-#[path = "nodes.rs"]
-pub mod nodes;
-
-use nodes::Nodes;
+use super::chosen::migrated_in;
+use super::nodes::{self, Nodes};
+use super::records::{TempDir, at};
 
 /// Every phone's password.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -93,8 +90,10 @@ impl Site {
         declare(dir.path(), &directory()).await;
         let mut config = config(dir.path());
         // Two pairs of ports between the range of the other engines and the ephemeral range; they differ from
-        // those of a test run beside this one.
-        let first = 32_000 + u16::try_from(std::process::id() % 190).unwrap() * 4;
+        // those of other tests, and of a run beside this one.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let place = std::process::id() + COUNT.fetch_add(1, Ordering::Relaxed);
+        let first = 32_000 + u16::try_from(place % 190).unwrap() * 4;
         config.media.ports = first..=first + 3;
         Site::run(dir, &config).await
     }

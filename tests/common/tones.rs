@@ -3,7 +3,7 @@
 
 use sidetone_phone::Heard;
 
-use crate::site::found;
+use super::site::found;
 
 /// The level of `hz` in `pcm`, in dB relative to a phone's tone.
 pub fn level(pcm: &[i16], rate_hz: u32, hz: u32) -> f64 {

@@ -11,7 +11,7 @@ use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Datagram, Digest, Message, Response, parse_datagram};
 use tokio::net::UdpSocket;
 
-use crate::site::{DOMAIN, within};
+use super::site::{DOMAIN, within};
 
 /// A socket for messages to one switch.
 pub struct Wire {

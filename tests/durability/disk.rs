@@ -14,7 +14,7 @@ use sidetone::cdr::segment::{HEAD, path_of};
 use sidetone::cdr::storage::{Disk, SegmentFile, Storage};
 use sidetone::supervise::Supervisor;
 
-use crate::records::{TempDir, answered, at, ended};
+use crate::common::records::{TempDir, answered, at, ended};
 
 /// The settings and the state of a test disk; clones are the same disk.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::records::{TempDir, answered, at, ended};
+use crate::common::records::{TempDir, answered, at, ended};
 use parking_lot::Mutex;
 use sidetone::cdr::journal::{Journal, JournalError, JournalOptions, Recovery, SteadyClock};
 use sidetone::cdr::writer::CdrWriter;

@@ -10,8 +10,8 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 
-use crate::disk::Faulty;
-use crate::records::{TempDir, answered, at, ended};
+use crate::common::records::{TempDir, answered, at, ended};
+use crate::durability::disk::Faulty;
 
 const SEEDS: u64 = 1_000;
 const CALLS: u128 = 12;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::killed::Engine;
-use crate::records::TempDir;
-use crate::site::{PASSWORD, declare, directory, found, get};
-use crate::wire::Wire;
+use crate::common::killed::Engine;
+use crate::common::records::TempDir;
+use crate::common::site::{PASSWORD, declare, directory, found, get};
+use crate::common::wire::Wire;
 
 /// The contacts of the registrations.
 async fn contacts(engine: &Engine) -> Vec<String> {

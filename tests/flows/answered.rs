@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone_model::time::Timestamp;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, established, open_end, talk, talking, within};
+use crate::common::site::{Site, answering, calls, established, open_end, talk, talking, within};
 
 /// A record in which values that differ from run to run are replaced by their type.
 pub fn shape(record: &Value) -> Value {
@@ -139,7 +139,7 @@ async fn early_media_is_heard_before_the_answer() {
     // The caller gives up during ringing: the audio that it received was early media.
     let (outcome, ()) = within("the call", async {
         tokio::join!(caller.call(open_end("1002")), async {
-            crate::site::until("early media", || caller.heard() > 10 && callee.heard() > 10).await;
+            crate::common::site::until("early media", || caller.heard() > 10 && callee.heard() > 10).await;
             caller.hang_up().await.unwrap();
         })
     })

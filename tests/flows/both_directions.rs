@@ -7,7 +7,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
 use sidetone_phone::Answering;
 
-use crate::site::{Site, answering, calls, found, open_end, talk, talking, within};
+use crate::common::site::{Site, answering, calls, found, open_end, talk, talking, within};
 
 /// The figures of each direction in a record.
 const FIGURES: [&str; 5] = ["loss_pct", "jitter_ms", "mean_interval_ms", "quality_pct", "mos"];

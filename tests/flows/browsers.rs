@@ -6,12 +6,12 @@ use sidetone_media::webrtc::{Certificate, Handshake, HandshakeOutput};
 use sidetone_sip::flow::Protocol;
 use tokio::net::UdpSocket;
 
-use crate::answered::assert_whole;
-use crate::browser::{Browser, Remote};
-use crate::client_hello::null_client_hello;
-use crate::site::{PASSWORD, Site, answering, calls, directory, open_end, until, within};
-use crate::tunnel::Tunnel;
-use crate::wire::{Ask, Wire};
+use crate::common::browser::{Browser, Remote};
+use crate::common::site::{PASSWORD, Site, answering, calls, directory, open_end, until, within};
+use crate::common::tunnel::Tunnel;
+use crate::common::wire::{Ask, Wire};
+use crate::flows::answered::assert_whole;
+use crate::flows::client_hello::null_client_hello;
 
 /// An engine with a WebSocket listener and a room, whose extension 1003 is set up for browsers.
 async fn site() -> Site {

@@ -12,7 +12,7 @@ use sidetone::config::MediaIo;
 use sidetone_capture as capture;
 use sidetone_phone::{CallPlan, Tap};
 
-use crate::site::{Site, answering, directory, has_io_uring, talk, within};
+use crate::common::site::{Site, answering, directory, has_io_uring, talk, within};
 
 /// Loops that leave no processor idle; they end when dropped.
 struct BusyLoops {

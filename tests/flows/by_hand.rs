@@ -3,9 +3,9 @@
 use sidetone_sip::message::{Method, Request, Response};
 use tokio::net::UdpSocket;
 
-use crate::device::Device;
-use crate::site::{DOMAIN, PASSWORD, Site, within};
-use crate::wire::{Ask, Wire};
+use crate::common::device::Device;
+use crate::common::site::{DOMAIN, PASSWORD, Site, within};
+use crate::common::wire::{Ask, Wire};
 
 /// An answered call of 1001 to 1002.
 pub struct HandCall {

@@ -7,7 +7,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, Position};
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, established, found, open_end, talk, within};
+use crate::common::site::{Site, answering, established, found, open_end, talk, within};
 
 /// Every event, in the order of the log, once there are `count`.
 async fn events(site: &Site, count: usize) -> Vec<Event> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::site::{Site, answering, calls, established, found, open_end, post, until, within};
+use crate::common::site::{Site, answering, calls, established, found, open_end, post, until, within};
 
 /// Waits until a phone has received another second of audio.
 async fn hears(phone: &sidetone_phone::Phone) {

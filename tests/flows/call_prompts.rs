@@ -12,10 +12,10 @@ use sidetone_store::Store;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::chosen::database_in;
-use crate::room::events;
-use crate::site::{KEY, Site, calls, directory, found, post, send, within};
-use crate::tones::{WINDOW_MS, levels};
+use crate::common::chosen::database_in;
+use crate::common::room::events;
+use crate::common::site::{KEY, Site, calls, directory, found, post, send, within};
+use crate::common::tones::{WINDOW_MS, levels};
 
 /// The tones of the caller, the callee and the prompt; none is a harmonic of another.
 pub(crate) const TONES: [u32; 3] = [617, 430, 1_000];

@@ -9,11 +9,11 @@ use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 use sidetone_store::Store;
 
-use crate::chosen::database_in;
-use crate::recorded::get_bytes;
-use crate::room::events;
-use crate::site::{Site, calls, directory, found, post, send, within};
-use crate::tones::{hears, holds_somewhere};
+use crate::common::chosen::database_in;
+use crate::common::room::events;
+use crate::common::site::{Site, calls, directory, found, post, send, within};
+use crate::common::tones::{hears, holds_somewhere};
+use crate::flows::recorded::get_bytes;
 
 /// Neither is a harmonic of the other.
 const TONES: [u32; 2] = [617, 430];

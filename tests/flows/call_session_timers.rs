@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use sidetone_sip::message::{Method, Response};
 
-use crate::by_hand::{HandCall, text};
-use crate::site::{Site, directory};
-use crate::wire::Wire;
+use crate::common::site::{Site, directory};
+use crate::common::wire::Wire;
+use crate::flows::by_hand::{HandCall, text};
 
 const AUDIO: &str = "m=audio PORT RTP/AVP 0";
 const TIMER: &str = "Supported: timer";

@@ -8,8 +8,8 @@ use sidetone::call_info::signature;
 use sidetone_model::directory::Secret;
 use sidetone_phone::Channel;
 
-use crate::receiver::{Received, Receiver, Reply};
-use crate::site::{Site, answering, directory, established, found, open_end, until, within};
+use crate::common::receiver::{Received, Receiver, Reply};
+use crate::common::site::{Site, answering, directory, established, found, open_end, until, within};
 
 const SECRET: &str = "a secret of sixteen and more";
 

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use sidetone_sip::message::Method;
 
-use crate::device::{Device, SDP};
-use crate::name_server::{NameServer, Record};
-use crate::site::{Site, answering, calls, directory, open_end, within};
+use crate::common::device::{Device, SDP};
+use crate::common::site::{Site, answering, calls, directory, open_end, within};
+use crate::flows::name_server::{NameServer, Record};
 
 fn declared(trunk: &str) -> String {
     let text = directory().replacen("currency = \"EUR\"\n", "currency = \"EUR\"\ncountry_code = \"44\"\n", 1);

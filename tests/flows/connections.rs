@@ -6,8 +6,8 @@ use sidetone_phone::{Answering, Phone};
 use sidetone_sip::message::Method;
 use tokio::net::TcpListener;
 
-use crate::device::{Device, SDP};
-use crate::site::{Site, answering, calls, directory, open_end, phone_config, talking, within};
+use crate::common::device::{Device, SDP};
+use crate::common::site::{Site, answering, calls, directory, open_end, phone_config, talking, within};
 
 /// Acme with numbers for 1002 and 1001, and these trunks, which may also call from this host.
 fn declared(addresses: &[String]) -> String {

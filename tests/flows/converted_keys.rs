@@ -5,8 +5,8 @@ use std::time::Duration;
 use sidetone_media::rtp::RtpPacket;
 use sidetone_sip::message::Method;
 
-use crate::by_hand::{HandCall, port_of, rtp, text};
-use crate::site::{Site, within};
+use crate::common::site::{Site, within};
+use crate::flows::by_hand::{HandCall, port_of, rtp, text};
 
 const ALLOW: &str = "INVITE, ACK, CANCEL, BYE, INFO";
 const PLAIN: &str = "m=audio PORT RTP/AVP 0";

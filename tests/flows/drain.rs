@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, established, open_end, until, within};
+use crate::common::site::{Site, answering, calls, established, open_end, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_call_gets_its_record_when_the_engine_stops() {

@@ -2,8 +2,8 @@
 
 use sidetone_sip::message::Response;
 
-use crate::site::{Site, answering, within};
-use crate::wire::{Ask, Wire};
+use crate::common::site::{Site, answering, within};
+use crate::common::wire::{Ask, Wire};
 
 const KNOWN: &str = "1001";
 const UNKNOWN: &str = "1999";

@@ -10,8 +10,8 @@ use sidetone_model::ids::OrganisationId;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::records::at;
-use crate::site::{Site, answering, directory, talking, until, within};
+use crate::common::records::at;
+use crate::common::site::{Site, answering, directory, talking, until, within};
 
 /// A stream over a socket, without chunked encoding.
 struct Live(BufReader<TcpStream>);

@@ -2,8 +2,8 @@
 
 use sidetone_sip::message::Method;
 
-use crate::by_hand::{HandCall, port_of, rtp, text};
-use crate::site::Site;
+use crate::common::site::Site;
+use crate::flows::by_hand::{HandCall, port_of, rtp, text};
 
 const AUDIO: &str = "m=audio PORT RTP/AVP 0";
 const FAX: &str = "m=image PORT udptl t38\na=T38FaxVersion:0\na=T38MaxBitRate:14400\n\

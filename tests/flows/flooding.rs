@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::net::UdpSocket;
 
-use crate::metrics::scrape;
-use crate::site::{Site, answering, talking, within};
+use crate::common::site::{Site, answering, talking, within};
+use crate::flows::metrics::scrape;
 
 /// A stranger's datagram: requests that are answered before authentication, one that is not SIP, and two that match no
 /// call or transaction.

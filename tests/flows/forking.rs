@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::answered::assert_whole;
-use crate::site::{Site, answering, calls, talk, talking, until, within};
+use crate::common::site::{Site, answering, calls, talk, talking, until, within};
+use crate::flows::answered::assert_whole;
 
 fn answers_after(millis: u64) -> Answering {
     Answering::Answer { after: Duration::from_millis(millis), talk: talk("clean") }

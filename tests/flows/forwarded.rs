@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, established, found, open_end, until, within};
+use crate::common::site::{Site, answering, calls, established, found, open_end, until, within};
 
 /// 1002 sends its calls to 1003, which sends them to 1004.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

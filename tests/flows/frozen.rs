@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::site::{Site, directory, until, within};
+use crate::common::site::{Site, directory, until, within};
 
 /// A server of one test; stopped and removed when dropped.
 struct Server {
@@ -59,7 +59,7 @@ async fn site(url: &str) -> (Site, Vec<Arc<Phone>>) {
     let location: Location = url.parse().unwrap();
     let database = location.clone().into();
     let store = sidetone_store::Store::open(&database).await.unwrap();
-    crate::site::declare_in(&store, &directory()).await;
+    crate::common::site::declare_in(&store, &directory()).await;
     store.close().await;
     let site = Site::configured(&directory(), |config| config.database = database).await;
     let mut phones = Vec::new();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::device::Device;
-use crate::site::{Site, answering, within};
+use crate::common::device::Device;
+use crate::common::site::{Site, answering, within};
 
 /// The host of the phone is up, but the phone is not: the host responds with ICMP, and the caller is notified
 /// immediately. The binding is not called again.

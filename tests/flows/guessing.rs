@@ -4,10 +4,10 @@ use serde_json::json;
 use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, Position};
 
-use crate::metrics::scrape;
-use crate::receiver::{Receiver, Reply};
-use crate::site::{Site, directory, found, post};
-use crate::wire::Wire;
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::site::{Site, directory, found, post};
+use crate::common::wire::Wire;
+use crate::flows::metrics::scrape;
 
 /// The events of that kind in the event log.
 async fn events(site: &Site, kind: &str) -> Vec<Event> {

@@ -10,9 +10,9 @@ use sidetone_media::srtp::{MasterKey, Outbound, Suite};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::answered::is_uneven_at_most;
-use crate::by_hand::{HandCall, port_of};
-use crate::site::{DOMAIN, PASSWORD, Site, answering, directory, talking, within};
+use crate::common::site::{DOMAIN, PASSWORD, Site, answering, directory, talking, within};
+use crate::flows::answered::is_uneven_at_most;
+use crate::flows::by_hand::{HandCall, port_of};
 
 /// The chunks of a packet by their types (HEP3 specification, revision 37).
 fn chunks(packet: &[u8]) -> BTreeMap<u16, Vec<u8>> {

@@ -3,8 +3,8 @@
 use sidetone_media::webrtc::write_request;
 use tokio::net::UdpSocket;
 
-use crate::by_hand::{HandCall, port_of, rtp};
-use crate::site::{Site, within};
+use crate::common::site::{Site, within};
+use crate::flows::by_hand::{HandCall, port_of, rtp};
 
 /// The offer of a phone with ICE whose address in SDP is useless: nothing listens there.
 const OFFER: &str = "c=IN IP4 192.0.2.77\na=rtpmap:0 PCMU/8000\n\

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sidetone_model::signalling::CallSignalling;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{
+use crate::common::site::{
     PASSWORD, Site, answering, calls, directory, found, get, open_end, talking, until, within,
 };
 

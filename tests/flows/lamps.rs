@@ -4,8 +4,8 @@ use serde_json::json;
 use sidetone_phone::CallPlan;
 use sidetone_sip::message::{Message, Method};
 
-use crate::device::{Device, authorization};
-use crate::site::{DOMAIN, Site, answering, directory, send, until, within};
+use crate::common::device::{Device, authorization};
+use crate::common::site::{DOMAIN, Site, answering, directory, send, until, within};
 
 /// Subscribes the device, with extension `own`, to the event package `package` of 1002.
 async fn subscribe(device: &mut Device, own: &str, package: &str) {

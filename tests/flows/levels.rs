@@ -7,7 +7,7 @@ use sidetone_capture::{EngineOptions, read_with};
 use sidetone_model::media_quality::QualityTimeline;
 use sidetone_phone::{Answering, CallPlan, Tap};
 
-use crate::site::{Site, answering, directory, talk, within};
+use crate::common::site::{Site, answering, directory, talk, within};
 
 /// The levels of a timeline, by second.
 fn levels(inbound: &Value) -> Vec<Option<i64>> {

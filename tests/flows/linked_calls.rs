@@ -8,13 +8,13 @@ use sidetone_phone::{CallPlan, Heard, Phone};
 use sidetone_store::Store;
 use tokio::task::JoinHandle;
 
-use crate::call_prompts::{CALLEE, CALLER, PROMPT, TONES, hears_only, saying, store_prompt};
-use crate::call_recorded::{channels, delete, grown, recordings};
-use crate::chosen::database_in;
-use crate::recorded::get_bytes;
-use crate::room::events;
-use crate::site::{Site, calls, directory, found, post, send, within};
-use crate::tones::holds_somewhere;
+use crate::common::chosen::database_in;
+use crate::common::room::events;
+use crate::common::site::{Site, calls, directory, found, post, send, within};
+use crate::common::tones::holds_somewhere;
+use crate::flows::call_prompts::{CALLEE, CALLER, PROMPT, TONES, hears_only, saying, store_prompt};
+use crate::flows::call_recorded::{channels, delete, grown, recordings};
+use crate::flows::recorded::get_bytes;
 
 /// A blind transfer: both calls have one media group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

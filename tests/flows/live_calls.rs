@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, Phone};
 
-use crate::site::{Site, answering, calls, directory, established, found, open_end, talk, until, within};
+use crate::common::site::{
+    Site, answering, calls, directory, established, found, open_end, talk, until, within,
+};
 
 /// Answers after a delay and talks.
 fn slowly() -> Answering {

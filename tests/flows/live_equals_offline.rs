@@ -12,7 +12,7 @@ use sidetone_capture as capture;
 use sidetone_phone::{Answering, CallPlan, Tap};
 use tokio::task::JoinSet;
 
-use crate::site::{DOMAIN, PASSWORD, Site, directory, has_io_uring, records_at_least, talk, within};
+use crate::common::site::{DOMAIN, PASSWORD, Site, directory, has_io_uring, records_at_least, talk, within};
 
 /// The scenarios of caller and callee, and the verdicts where the machine's own timing cannot change them.
 struct Case {

@@ -7,8 +7,8 @@ use sidetone_phone::{CallPlan, Carrier, Phone, PhoneConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::metrics::scrape;
-use crate::site::{PASSWORD, Site, answering, directory, found, phone_config, until, within};
+use crate::common::site::{PASSWORD, Site, answering, directory, found, phone_config, until, within};
+use crate::flows::metrics::scrape;
 
 const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 

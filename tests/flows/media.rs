@@ -4,8 +4,8 @@ use serde_json::json;
 use sidetone_phone::{CallOutcome, Phone};
 use sidetone_sip::sdp::Direction;
 
-use crate::answered::assert_whole;
-use crate::site::{Site, answering, established, open_end, until, within};
+use crate::common::site::{Site, answering, established, open_end, until, within};
+use crate::flows::answered::assert_whole;
 
 /// More RTP reaches `phone`.
 async fn hears_more(phone: &Phone, packets: u64) {

@@ -8,9 +8,9 @@ use sidetone_model::event::Position;
 use sidetone_phone::{CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
-use crate::recorded::{get_bytes, grown, post_empty};
-use crate::room::directory as room_directory;
-use crate::site::{Site, answering, calls, established, found, open_end, post, send, within};
+use crate::common::room::directory as room_directory;
+use crate::common::site::{Site, answering, calls, established, found, open_end, post, send, within};
+use crate::flows::recorded::{get_bytes, grown, post_empty};
 
 /// Two phones that talk.
 struct Talk {

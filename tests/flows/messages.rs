@@ -2,10 +2,10 @@
 
 use sidetone_sip::message::Method;
 
-use crate::by_hand::text;
-use crate::device::Device;
-use crate::site::{DOMAIN, PASSWORD, Site};
-use crate::wire::Wire;
+use crate::common::device::Device;
+use crate::common::site::{DOMAIN, PASSWORD, Site};
+use crate::common::wire::Wire;
+use crate::flows::by_hand::text;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_reaches_the_other_phone_and_its_answer_comes_back() {

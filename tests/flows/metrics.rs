@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::site::{Site, answering, talking, within};
+use crate::common::site::{Site, answering, talking, within};
 
 /// Every value by its name and labels; a line that is not a sample fails.
 pub async fn scrape(site: &Site) -> (String, HashMap<String, f64>) {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sidetone_model::money::Amount;
 use sidetone_phone::{Answering, CallPlan, Phone};
 
-use crate::answered::assert_whole;
-use crate::site::{Site, answering, declare, directory, open_end, phone_config, talking, within};
+use crate::common::site::{Site, answering, declare, directory, open_end, phone_config, talking, within};
+use crate::flows::answered::assert_whole;
 
 const WORLD: &str = "+447700900123";
 
@@ -144,5 +144,5 @@ async fn a_call_ends_when_its_credit_is_used_up() {
         [&record["hangup_cause"], &record["sell_amount"], &record["billsec"]],
         [&json!("ALLOTTED_TIMEOUT"), &json!("0.03"), &json!(3)]
     );
-    crate::site::calls(&carrier, 0, 0).await;
+    crate::common::site::calls(&carrier, 0, 0).await;
 }

@@ -7,10 +7,10 @@ use sidetone_media::audio::wav::Wav;
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use tokio::task::JoinHandle;
 
-use crate::recorded::get_bytes;
-use crate::room::directory;
-use crate::site::{Site, calls, found, send, within};
-use crate::tones::{holds_somewhere, level};
+use crate::common::room::directory;
+use crate::common::site::{Site, calls, found, send, within};
+use crate::common::tones::{holds_somewhere, level};
+use crate::flows::recorded::get_bytes;
 
 const ROOM: &str = r#"
 [[organisations.rooms]]

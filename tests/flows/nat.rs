@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use sidetone_phone::CallPlan;
 use sidetone_sip::message::Method;
 
-use crate::device::Device;
-use crate::site::{Site, answering, calls, open_end, talking, within};
+use crate::common::device::Device;
+use crate::common::site::{Site, answering, calls, open_end, talking, within};
 
 /// A Contact inside a NAT, where nothing listens.
 const INSIDE: &str = "<sip:1002@10.99.98.97:5060>";

@@ -8,8 +8,8 @@ use sidetone_model::event::{EventKind, Position};
 use sidetone_model::time::Timestamp;
 use sidetone_phone::{Channel, Noting, Parcel, Phone, PhoneError};
 
-use crate::notes::{Talk, extension, record, shown, status_is, talk};
-use crate::site::{Site, answering, calls, open_end, post, until, within};
+use crate::common::site::{Site, answering, calls, open_end, post, until, within};
+use crate::flows::notes::{Talk, extension, record, shown, status_is, talk};
 
 /// The data of every acknowledgement event.
 async fn acked(site: &Site) -> Vec<Value> {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan, Channel, Level, Noting, Phone, ShownNote};
 use tokio::task::JoinHandle;
 
-use crate::metrics::scrape;
-use crate::site::{Site, answering, calls, found, open_end, post, within};
+use crate::common::site::{Site, answering, calls, found, open_end, post, within};
+use crate::flows::metrics::scrape;
 
 /// Two phones that talk, and the call's uuid.
 pub struct Talk {

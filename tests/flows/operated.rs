@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone_phone::{CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
-use crate::site::{
+use crate::common::site::{
     Site, answering, calls, directory, established, found, open_end, post, send, until, within,
 };
 

@@ -9,12 +9,12 @@ use sidetone_model::trunk_address::TrunkTransport;
 use sidetone_phone::{Answering, CallPlan, Phone};
 use sidetone_sip::sdp::Direction;
 
-use crate::answered::assert_whole;
-use crate::name_server::{NameServer, Record};
-use crate::site::{
+use crate::common::site::{
     DOMAIN, PASSWORD, Site, answering, calls, directory, established, open_end, phone_config, talk, talking,
     until, within,
 };
+use crate::flows::answered::assert_whole;
+use crate::flows::name_server::{NameServer, Record};
 
 /// A carrier that answers calls as configured; no phone registers with it.
 async fn carrier(answering: Answering) -> Phone {

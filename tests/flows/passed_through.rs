@@ -3,8 +3,8 @@
 use serde_json::json;
 use sidetone_sip::message::Method;
 
-use crate::by_hand::{HandCall, port_of, rtp, text};
-use crate::site::Site;
+use crate::common::site::Site;
+use crate::flows::by_hand::{HandCall, port_of, rtp, text};
 
 /// A packet with 20 bytes of audio.
 fn audio(payload_type: u8, sequence: u16) -> Vec<u8> {

@@ -5,7 +5,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
 use sidetone_model::time::Timestamp;
 
-use crate::site::{Site, answering, calls, found, open_end, talk, until, within};
+use crate::common::site::{Site, answering, calls, found, open_end, talk, until, within};
 
 /// The data of the warnings so far, once there are `count`.
 async fn warnings(site: &Site, count: usize) -> Vec<Value> {

@@ -13,10 +13,10 @@ use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::chosen::database_in;
-use crate::records::TempDir;
-use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, calls, declare, found, open_end, within};
+use crate::common::chosen::database_in;
+use crate::common::records::TempDir;
+use crate::common::room::{directory, events, make, session};
+use crate::common::site::{Site, answering, calls, declare, found, open_end, within};
 
 /// An engine with one room at 200, which is recorded.
 async fn site() -> (Site, RoomId) {

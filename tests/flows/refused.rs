@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::answered::shape;
-use crate::site::{Site, answering, calls, codecs, established, open_end, talking, within};
+use crate::common::site::{Site, answering, calls, codecs, established, open_end, talking, within};
+use crate::flows::answered::shape;
 
 /// The record of an unanswered call of 1001 to `1002`; `changes` replaces fields, and removes optional ones that are
 /// `null`.
@@ -70,9 +70,9 @@ async fn a_callee_refuses() {
 
 /// Removes every binding of 1002, as the phone at `local` would.
 async fn unregister(site: &Site, local: &str) {
-    let mut wire = crate::wire::Wire::open(site.sip).await;
+    let mut wire = crate::common::wire::Wire::open(site.sip).await;
     let ask = wire.register("1002", Some(&format!("<sip:1002@{local}>;expires=0")));
-    assert_eq!(wire.authorized(&ask, "1002", crate::site::PASSWORD).await.status().as_u16(), 200);
+    assert_eq!(wire.authorized(&ask, "1002", crate::common::site::PASSWORD).await.status().as_u16(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

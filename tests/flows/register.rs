@@ -2,8 +2,8 @@
 
 use sidetone_sip::message::Response;
 
-use crate::site::{PASSWORD, Site, answering, directory, within};
-use crate::wire::{Ask, Wire};
+use crate::common::site::{PASSWORD, Site, answering, directory, within};
+use crate::common::wire::{Ask, Wire};
 
 fn contacts(response: &Response) -> Vec<String> {
     let mut contacts: Vec<String> = response
@@ -49,7 +49,7 @@ async fn bindings_come_stay_and_go() {
     assert_eq!((answer.status().as_u16(), contacts(&answer)), (200, vec![one.to_owned()]));
     let answer = phone.send(&[&format!("Contact: <{two}>;expires=120")]).await;
     assert_eq!(contacts(&answer), [one, two]);
-    crate::site::until("two bindings", || site.engine().bindings() == 2).await;
+    crate::common::site::until("two bindings", || site.engine().bindings() == 2).await;
 
     // A refresh adds no binding, and its expiry counts from now.
     let answer = phone.send(&[&format!("Contact: <{one}>;expires=600")]).await;
@@ -67,7 +67,7 @@ async fn bindings_come_stay_and_go() {
     assert_eq!(answer.status().as_u16(), 400, "* only with Expires: 0");
     let answer = phone.send(&["Contact: *", "Expires: 0"]).await;
     assert_eq!((answer.status().as_u16(), contacts(&answer).len()), (200, 0));
-    crate::site::until("no binding is left", || site.engine().bindings() == 0).await;
+    crate::common::site::until("no binding is left", || site.engine().bindings() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,9 +16,9 @@ use sidetone_model::time::Timestamp;
 use sidetone_phone::Answering;
 use uuid::Uuid;
 
-use crate::answered::assert_whole;
-use crate::receiver::{Received, Receiver, Reply};
-use crate::site::{Site, answering, calls, directory, found, post, post_with_head, send};
+use crate::common::receiver::{Received, Receiver, Reply};
+use crate::common::site::{Site, answering, calls, directory, found, post, post_with_head, send};
+use crate::flows::answered::assert_whole;
 
 /// The request with that id, once it is in one of these states.
 async fn request_in(site: &Site, id: &Value, states: &[&str]) -> Value {

@@ -11,10 +11,10 @@ use sidetone_sip::sdp::{CodecPolicy, Direction};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::records::at;
-use crate::room::directory;
-use crate::site::{Site, calls, found, post, within};
-use crate::tones::{hears, holds_somewhere, level};
+use crate::common::records::at;
+use crate::common::room::directory;
+use crate::common::site::{Site, calls, found, post, within};
+use crate::common::tones::{hears, holds_somewhere, level};
 
 /// A room open to all callers, and one that waits for its moderator.
 const ROOMS: &str = r#"

@@ -7,9 +7,9 @@ use sidetone_model::event::EventKind;
 use sidetone_model::ids::RoomId;
 use sidetone_phone::{Answering, CallPlan, Phone, Voice};
 
-use crate::records::TempDir;
-use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, calls, declare, found, open_end, send};
+use crate::common::records::TempDir;
+use crate::common::room::{directory, events, make, session};
+use crate::common::site::{Site, answering, calls, declare, found, open_end, send};
 
 /// A room at 200 with both PINs, 1234 and 9876, and one at 201 without a PIN.
 struct Stage {

@@ -7,10 +7,10 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::{EventKind, Position};
 use sidetone_phone::Answering;
 
-use crate::recorded::post_empty;
-use crate::records::TempDir;
-use crate::room::{directory, make, session};
-use crate::site::{Site, answering, declare, found, open_end, post};
+use crate::common::records::TempDir;
+use crate::common::room::{directory, make, session};
+use crate::common::site::{Site, answering, declare, found, open_end, post};
+use crate::flows::recorded::post_empty;
 
 /// The data of the first event of a kind.
 async fn event(site: &Site, kind: EventKind) -> Value {

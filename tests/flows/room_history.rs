@@ -9,9 +9,9 @@ use sidetone_model::ids::RoomId;
 use sidetone_phone::{CallPlan, Phone};
 use tokio::task::JoinHandle;
 
-use crate::records::TempDir;
-use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, calls, declare, found, open_end, until, within};
+use crate::common::records::TempDir;
+use crate::common::room::{directory, events, make, session};
+use crate::common::site::{Site, answering, calls, declare, found, open_end, until, within};
 
 /// An engine with one room at 200.
 async fn site() -> (Site, RoomId) {

@@ -13,9 +13,9 @@ use sidetone_model::ids::RoomId;
 use sidetone_phone::{Channel, Parcel, Phone};
 use sidetone_store::Store;
 
-use crate::records::TempDir;
-use crate::room::{directory, events, make, session};
-use crate::site::{Site, answering, declare, found, open_end, post, until};
+use crate::common::records::TempDir;
+use crate::common::room::{directory, events, make, session};
+use crate::common::site::{Site, answering, declare, found, open_end, post, until};
 
 /// The phones of the room; any of them may be in it or joining.
 struct Crowd {

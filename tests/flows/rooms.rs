@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallOutcome, CallPlan, Channel, Parcel, Phone, PhoneConfig, Voice};
 use tokio::task::JoinHandle;
 
-use crate::device::Device;
-use crate::room::directory;
-use crate::site::{Site, calls, found, phone_config, post, until, within};
+use crate::common::device::Device;
+use crate::common::room::directory;
+use crate::common::site::{Site, calls, found, phone_config, post, until, within};
 
 /// Rooms of every kind, two numbers that lead to them, and a trunk for other callers from loopback.
 const ROOMS: &str = r#"

@@ -14,14 +14,14 @@ use sidetone_phone::{Carrier, Phone, PhoneConfig};
 use sidetone_sip::flow::Protocol;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::answered::assert_whole;
-use crate::receiver::Authority;
-use crate::records::TempDir;
-use crate::site::{
+use crate::common::receiver::Authority;
+use crate::common::records::TempDir;
+use crate::common::site::{
     PASSWORD, Site, answering, calls, config, directory, established, open_end, talking, until, within,
 };
-use crate::tunnel::{Tunnel, secured};
-use crate::wire::Wire;
+use crate::common::tunnel::{Tunnel, secured};
+use crate::common::wire::Wire;
+use crate::flows::answered::assert_whole;
 
 const NAME: &str = "sip.acme.test";
 
@@ -235,7 +235,7 @@ async fn a_trunk_with_a_wrong_certificate_is_passed_over() {
 /// A carrier on UDP that answers.
 async fn answering_carrier() -> Phone {
     let nobody: SocketAddr = ([127, 0, 0, 1], 9).into();
-    let mut config = crate::site::phone_config(nobody, "carrier", answering());
+    let mut config = crate::common::site::phone_config(nobody, "carrier", answering());
     config.domain = "carrier.example".into();
     Phone::start(config).await.unwrap()
 }
@@ -253,7 +253,7 @@ async fn metrics(site: &Site) -> String {
 async fn a_reload_changes_the_certificate_of_the_next_connection() {
     let certified = Certified::new();
     let dir = TempDir::new();
-    crate::site::declare(dir.path(), &directory()).await;
+    crate::common::site::declare(dir.path(), &directory()).await;
     let mut config = config(dir.path());
     certified.listen(&mut config);
     config.http.tls = true;

@@ -3,8 +3,8 @@
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{DOMAIN, PASSWORD, Site, answering, calls, until, within};
-use crate::wire::{Ask, Wire};
+use crate::common::site::{DOMAIN, PASSWORD, Site, answering, calls, until, within};
+use crate::common::wire::{Ask, Wire};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_outside_of_calls_have_their_answers() {

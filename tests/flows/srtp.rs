@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use sidetone_phone::{CallOutcome, Phone, PhoneConfig};
 use sidetone_sip::sdp::{Direction, SrtpRule};
 
-use crate::answered::assert_whole;
-use crate::site::{Site, answering, calls, directory, established, open_end, talking, until, within};
+use crate::common::site::{Site, answering, calls, directory, established, open_end, talking, until, within};
+use crate::flows::answered::assert_whole;
 
 /// An engine whose extensions 1001 and 1003 have optional SRTP, and whose 1004 requires it.
 async fn site() -> Site {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sidetone_phone::{Answering, CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
-use crate::site::{Site, answering, calls, established, found, open_end, until, within};
+use crate::common::site::{Site, answering, calls, established, found, open_end, until, within};
 
 fn place(phone: &Arc<Phone>, to: &'static str) -> JoinHandle<CallOutcome> {
     let phone = Arc::clone(phone);

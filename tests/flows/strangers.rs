@@ -11,7 +11,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::Position;
 use sidetone_phone::CallPlan;
 
-use crate::site::{Site, answering, directory, found, talking, within};
+use crate::common::site::{Site, answering, directory, found, talking, within};
 
 /// Sends RTP to every media port in turn, and RTCP to every second, from an address of its own.
 struct Spray {

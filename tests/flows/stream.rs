@@ -9,11 +9,11 @@ use sidetone_sip::message::{Message, Method, Response, StatusCode, StreamEvent, 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::notes::{extension, record, status_is};
-use crate::site::{
+use crate::common::site::{
     DOMAIN, PASSWORD, Site, answering, calls, established, open_end, post, talking, until, within,
 };
-use crate::wire::Wire;
+use crate::common::wire::Wire;
+use crate::flows::notes::{extension, record, status_is};
 
 fn tcp(site: &Site) -> SocketAddr {
     site.tcp()

@@ -7,8 +7,8 @@ use sidetone_media::dtmf_audio::DtmfDetector;
 use sidetone_media::rtp::RtpPacket;
 use tokio::net::UdpSocket;
 
-use crate::by_hand::{HandCall, port_of, rtp};
-use crate::site::{Site, within};
+use crate::common::site::{Site, within};
+use crate::flows::by_hand::{HandCall, port_of, rtp};
 
 /// Without INFO.
 const ALLOW: &str = "INVITE, ACK, CANCEL, BYE";

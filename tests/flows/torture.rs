@@ -8,8 +8,8 @@ mod corpus;
 use sidetone_phone::CallOutcome;
 
 use self::corpus::{RFC4475, RFC5118};
-use crate::site::{DOMAIN, PASSWORD, Site, answering, talking, within};
-use crate::wire::Wire;
+use crate::common::site::{DOMAIN, PASSWORD, Site, answering, talking, within};
+use crate::common::wire::Wire;
 
 /// Datagrams that broke other stacks: empty and cut ones, wrong lengths, floods of headers, addresses in every form.
 fn pitfalls() -> Vec<(&'static str, Vec<u8>)> {

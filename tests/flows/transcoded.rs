@@ -6,9 +6,9 @@ use serde_json::json;
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 
-use crate::answered::assert_whole;
-use crate::site::{Site, established, open_end, until, within};
-use crate::tones::hears;
+use crate::common::site::{Site, established, open_end, until, within};
+use crate::common::tones::hears;
+use crate::flows::answered::assert_whole;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn phones_without_a_common_codec_hear_each_other() {

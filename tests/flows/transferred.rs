@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
-use crate::site::{Site, answering, calls, established, open_end, until, within};
+use crate::common::site::{Site, answering, calls, established, open_end, until, within};
 
 /// A caller whose call is up.
 struct Caller {
@@ -89,7 +89,8 @@ async fn a_called_phone_transfers_its_caller_blindly() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_transfers_and_leaves_at_once() {
     let site = Site::start().await;
-    let slow = Answering::Answer { after: Duration::from_millis(300), talk: crate::site::talk("clean") };
+    let slow =
+        Answering::Answer { after: Duration::from_millis(300), talk: crate::common::site::talk("clean") };
     let (second, third) = (site.phone("1002", answering()).await, site.phone("1003", slow).await);
     let caller = Caller::call(&site, "1001", "1002", &second).await;
     hears(&second).await;

@@ -3,8 +3,8 @@
 use serde_json::json;
 use sidetone_phone::{CallPlan, Phone};
 
-use crate::answered::assert_whole;
-use crate::site::{Site, answering, directory, talking, within};
+use crate::common::site::{Site, answering, directory, talking, within};
+use crate::flows::answered::assert_whole;
 
 fn with_trunk(organisation: &str) -> String {
     let number =

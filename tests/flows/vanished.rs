@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, directory, open_end, talking, until, within};
+use crate::common::site::{Site, answering, calls, directory, open_end, talking, until, within};
 
 async fn impatient() -> Site {
     let room = "[[organisations.rooms]]\nname = \"Stand-up\"\nnumber = \"200\"\nparticipant_pin = \"\"\n";

@@ -4,8 +4,8 @@
 use sidetone_sip::message::Method;
 use tokio::net::UdpSocket;
 
-use crate::by_hand::{HandCall, port_of, rtp, text};
-use crate::site::{Site, directory, within};
+use crate::common::site::{Site, directory, within};
+use crate::flows::by_hand::{HandCall, port_of, rtp, text};
 
 /// Extensions with these lines.
 fn with(lines: [&str; 2]) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 fn price() -> Value {
     json!({

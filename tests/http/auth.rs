@@ -1,7 +1,7 @@
 //! "Authentication" and "Errors" of the public document.
 
-use crate::engine::Engine;
-use crate::records::ended;
+use crate::common::records::ended;
+use crate::http::engine::Engine;
 
 #[test]
 fn every_request_carries_a_bearer_token() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 const JSON: &str = "Content-Type: application/json\r\n";
 

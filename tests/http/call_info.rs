@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
-use crate::refused_urls::REFUSED_URLS;
+use crate::common::refused_urls::REFUSED_URLS;
+use crate::http::desk::{As, Desk};
 
 const URL: &str = "https://crm.example/sidetone?key=1";
 const SECRET: &str = "a secret of twenty-six signs";

@@ -7,8 +7,8 @@ use sidetone_model::money::Amount;
 use sidetone_model::quality::{MediaVerdict, Quality};
 use uuid::Uuid;
 
-use crate::engine::{Engine, Ids};
-use crate::records::{at, ended};
+use crate::common::records::{at, ended};
+use crate::http::engine::{Engine, Ids};
 
 const CRM: &str = "acmecrm00001";
 

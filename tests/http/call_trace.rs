@@ -8,8 +8,8 @@ use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::time::Timestamp;
 
-use crate::engine::{Engine, Ids};
-use crate::records::{at, ended};
+use crate::common::records::{at, ended};
+use crate::http::engine::{Engine, Ids};
 
 /// A node that has the traces of only the callers' legs.
 pub struct Kept;

@@ -19,8 +19,8 @@ use sidetone_model::problem::Problem;
 use sidetone_model::prompt::Prompt;
 use uuid::Uuid;
 
-use crate::face::{Answer, Face, Ready, key, request};
-use crate::records::at;
+use crate::common::records::at;
+use crate::http::face::{Answer, Face, Ready, key, request};
 
 /// One organisation; `crm` may read calls, `rooms` may not.
 pub const DIRECTORY: &str = r#"

@@ -8,8 +8,8 @@ use sidetone_model::money::Amount;
 use sidetone_model::quality::Quality;
 use uuid::Uuid;
 
-use crate::engine::{Engine, Ids};
-use crate::records::{answered, at, ended};
+use crate::common::records::{answered, at, ended};
+use crate::http::engine::{Engine, Ids};
 
 const CRM: &str = "acmecrm00001";
 const BOSS: &str = "acmeboss0001";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk, hold_the_rules_for};
+use crate::http::desk::{As, Desk, hold_the_rules_for};
 
 const FIELDS: [&str; 18] = [
     "announce_names",

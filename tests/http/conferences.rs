@@ -15,8 +15,8 @@ use sidetone_model::room::{
 };
 use uuid::Uuid;
 
-use crate::desk::{As, Desk};
-use crate::records::at;
+use crate::common::records::at;
+use crate::http::desk::{As, Desk};
 
 /// A switch with these rooms, which accepts every request on a known room.
 #[derive(Default)]

@@ -13,8 +13,8 @@ use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
 use uuid::Uuid;
 
-use crate::engine::{Engine, Ids};
-use crate::records::{answered, at, ended};
+use crate::common::records::{answered, at, ended};
+use crate::http::engine::{Engine, Ids};
 
 /// Keys with `margin:read`, and without.
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];

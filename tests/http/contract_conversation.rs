@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use sidetone_model::cdr::Cdr;
 use uuid::Uuid;
 
-use crate::engine::Engine;
-use crate::records::ended;
+use crate::common::records::ended;
+use crate::http::engine::Engine;
 
 /// Keys that see every amount, only the sell amounts, and none.
 const AUDIT: &str = "acmeaudit001";

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
-use crate::engine::Engine;
+use crate::http::desk::{As, Desk};
+use crate::http::engine::Engine;
 
 /// Every list of the API with its parameters, as in the document. Lists below a single resource are
 /// tested beside that resource.

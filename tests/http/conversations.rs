@@ -6,10 +6,10 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::event::{EventKind, Position};
 use uuid::Uuid;
 
-use crate::engine::{Engine, Ids};
-use crate::face::Answer;
-use crate::records::ended;
-use crate::schema::documented;
+use crate::common::records::ended;
+use crate::common::schema::documented;
+use crate::http::engine::{Engine, Ids};
+use crate::http::face::Answer;
 
 const AUDIT: &str = "acmeaudit001";
 const BILLING: &str = "acmebill0001";

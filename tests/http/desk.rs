@@ -21,10 +21,10 @@ use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use tokio::sync::Notify;
 
-use crate::conferences::Party;
-use crate::face::{Answer, Face, Ready, key, request};
-use crate::nodes;
-use crate::records::at;
+use crate::common::nodes;
+use crate::common::records::at;
+use crate::http::conferences::Party;
+use crate::http::face::{Answer, Face, Ready, key, request};
 
 /// Acme has a team, two extensions, a number and a trunk; Bolt has an extension and a trunk; one trunk is shared.
 const DIRECTORY: &str = r#"

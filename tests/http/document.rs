@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::Engine;
-use crate::face::key;
-use crate::schema::conforms;
+use crate::common::schema::conforms;
+use crate::http::engine::Engine;
+use crate::http::face::key;
 
 #[test]
 fn the_document_is_served_without_a_token() {
@@ -81,7 +81,7 @@ fn every_documented_parameter_is_read() {
 /// null only where it is allowed.
 #[test]
 fn real_answers_are_the_documented_ones() {
-    use crate::records::{answered, ended};
+    use crate::common::records::{answered, ended};
     let engine = Engine::start(|ids| {
         [ended(1), answered(2)]
             .map(|cdr| sidetone_model::cdr::Cdr { organisation_id: ids.acme, ..cdr })

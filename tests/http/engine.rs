@@ -12,10 +12,10 @@ use sidetone_model::rate_book::Accounts;
 use sidetone_store::Store;
 use tokio::runtime::Handle;
 
-use crate::database::TestDatabase;
-use crate::face::{Answer, Face, Ground, Ready, key, request};
-use crate::nodes;
-use crate::records::at;
+use crate::common::database::TestDatabase;
+use crate::common::nodes;
+use crate::common::records::at;
+use crate::http::face::{Answer, Face, Ground, Ready, key, request};
 
 /// Two organisations; `crm` reads calls, `boss` sees margins too, `rooms` may not read calls, `robot` reports
 /// conversations, `audit` sees all their amounts.
@@ -144,7 +144,7 @@ impl Engine {
                     field_checks: Some(shared.clone()),
                     ai_prices: Some(shared.clone()),
                     stored_quality: Some(shared.clone()),
-                    leg_traces: Some(Arc::new(crate::call_trace::Kept)),
+                    leg_traces: Some(Arc::new(crate::http::call_trace::Kept)),
                     ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
                 },
                 Arc::new(|| at(100)),

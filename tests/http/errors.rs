@@ -4,9 +4,9 @@
 
 use serde_json::json;
 
-use crate::engine::Engine;
-use crate::face::Answer;
-use crate::records::ended;
+use crate::common::records::ended;
+use crate::http::engine::Engine;
+use crate::http::face::Answer;
 
 const CRM: &str = "acmecrm00001";
 

@@ -21,9 +21,9 @@ use sidetone_model::room::event::{MemberChange, MergedBy, Person, RoomChange, Ro
 use sidetone_model::room::{DialFailure, DialKind, MemberGain, PlayingSound, Role, RoomDialFailed};
 use uuid::Uuid;
 
-use crate::engine::Engine;
-use crate::records::{answered, at, ended, organisation};
-use crate::schema::documented;
+use crate::common::records::{answered, at, ended, organisation};
+use crate::common::schema::documented;
+use crate::http::engine::Engine;
 
 fn id<T: From<Uuid>>(number: u128) -> T {
     Uuid::from_u128(number).into()

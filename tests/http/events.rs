@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use sidetone_model::event::{Event, EventKind, EventViewers};
 use sidetone_model::ids::{EventId, ExtensionId, OrganisationId, TeamId};
 
-use crate::office::{KEEPER, Office};
-use crate::records::at;
+use crate::common::records::at;
+use crate::http::office::{KEEPER, Office};
 
 /// One block of a stream.
 #[derive(Debug, PartialEq)]

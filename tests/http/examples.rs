@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 /// Operations that need more than the directory: a session, or a phone.
 const ELSEWHERE: [&str; 4] = ["/auth/login", "/auth/logout", "/auth/password", "/calls"];

@@ -11,8 +11,8 @@ use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
 use uuid::Uuid;
 
-use crate::engine::{Engine, Ids};
-use crate::records::{at, ended};
+use crate::common::records::{at, ended};
+use crate::http::engine::{Engine, Ids};
 
 const CRM: &str = "acmecrm00001";
 const BOSS: &str = "acmeboss0001";

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::{As, Desk, hold_the_rules};
+use crate::http::desk::{As, Desk, hold_the_rules};
 
 const FIELDS: [&str; 16] = [
     "codec_string",

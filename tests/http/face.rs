@@ -17,9 +17,9 @@ use sidetone_model::ports::Readiness;
 use sidetone_store::Store;
 use tokio::sync::{Mutex, oneshot};
 
-use crate::database::{TestDatabase, chosen};
-use crate::nodes::{self, Nodes};
-use crate::records::{TempDir, at};
+use crate::common::database::{TestDatabase, chosen};
+use crate::common::nodes::{self, Nodes};
+use crate::common::records::{TempDir, at};
 
 /// A running HTTP face; stops when dropped.
 pub struct Face {

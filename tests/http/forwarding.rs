@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 const NOTHING: &str =
     r#"{"always":null,"busy":null,"no_answer":null,"no_answer_seconds":20,"unregistered":null}"#;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
-use crate::face::Answer;
+use crate::http::desk::{As, Desk};
+use crate::http::face::Answer;
 
 fn tag(answer: &Answer) -> String {
     let (_, rest) = answer.head.split_once("\r\netag: ").unwrap();

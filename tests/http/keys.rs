@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::office::{KEEPER, Office};
+use crate::http::office::{KEEPER, Office};
 
 #[test]
 fn a_key_is_shown_once_and_works_from_its_addresses_alone() {

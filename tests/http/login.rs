@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::office::{KEEPER, Office, PASSWORD};
+use crate::http::office::{KEEPER, Office, PASSWORD};
 
 const HOURS_12_MS: i64 = 12 * 3_600_000;
 

@@ -10,8 +10,8 @@ use sidetone_model::room::rows::{Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms};
 use uuid::Uuid;
 
-use crate::face::{Answer, Face, Ready, key, request};
-use crate::records::at;
+use crate::common::records::at;
+use crate::http::face::{Answer, Face, Ready, key, request};
 
 const DIRECTORY: &str = r#"
 [[organisations]]

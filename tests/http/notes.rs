@@ -23,8 +23,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::face::{Answer, Face, Ready, key, request};
-use crate::records::{at, ended};
+use crate::common::records::{at, ended};
+use crate::http::face::{Answer, Face, Ready, key, request};
 
 const DIRECTORY: &str = r#"
 [[organisations]]

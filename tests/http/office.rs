@@ -30,9 +30,9 @@ use tokio::sync::{Notify, watch};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::database::TestDatabase;
-use crate::face::{Ground, Ready};
-use crate::records::{TempDir, at};
+use crate::common::database::TestDatabase;
+use crate::common::records::{TempDir, at};
+use crate::http::face::{Ground, Ready};
 
 /// Two tenants and the platform; the password of all users is [`PASSWORD`].
 const PEOPLE: &str = r#"

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 /// The lists of the desk, each with at least three items for the operator.
 const LISTS: [&str; 12] = [

@@ -11,9 +11,9 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, Prompts};
 
-use crate::desk::{As, Desk};
-use crate::face::{Ground, request};
-use crate::records::{TempDir, at};
+use crate::common::records::{TempDir, at};
+use crate::http::desk::{As, Desk};
+use crate::http::face::{Ground, request};
 
 const WAV: &str = "Content-Type: audio/wav\r\n";
 

@@ -17,11 +17,11 @@ use sidetone_model::problem::Problem;
 use sidetone_model::quality::{MediaVerdict, Quality};
 use uuid::Uuid;
 
-use crate::calls::DIRECTORY;
-use crate::engine::{Engine, Ids};
-use crate::face::{Answer, Face, Ready, key, request};
-use crate::office::Office;
-use crate::records::{answered, at, ended};
+use crate::common::records::{answered, at, ended};
+use crate::http::calls::DIRECTORY;
+use crate::http::engine::{Engine, Ids};
+use crate::http::face::{Answer, Face, Ready, key, request};
+use crate::http::office::Office;
 
 /// The report of a session on a leg whose party sends this scenario.
 fn report(scenario: &str) -> Report {

@@ -14,8 +14,8 @@ use sidetone_model::room::rows::{RecordingRow, Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, RoomName, RoomPin, Rooms as _};
 use uuid::Uuid;
 
-use crate::face::{Face, Ground, Ready, key, request};
-use crate::records::{TempDir, at};
+use crate::common::records::{TempDir, at};
+use crate::http::face::{Face, Ground, Ready, key, request};
 
 const DIRECTORY: &str = r#"
 [[organisations]]

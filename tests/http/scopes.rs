@@ -3,8 +3,8 @@
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{OrganisationId, TeamId};
 
-use crate::office::{Names, Office};
-use crate::records::ended;
+use crate::common::records::ended;
+use crate::http::office::{Names, Office};
 
 /// Record `number` of that organisation and team.
 fn record(number: u128, organisation: OrganisationId, team: Option<TeamId>) -> Cdr {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::office::{KEEPER, Office};
+use crate::http::office::{KEEPER, Office};
 
 #[test]
 fn a_team_is_made_read_renamed_and_removed() {

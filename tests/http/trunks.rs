@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk, hold_the_rules};
+use crate::http::desk::{As, Desk, hold_the_rules};
 
 #[test]
 fn the_rules_of_all_managed_things_hold() {

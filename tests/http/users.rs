@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::office::{KEEPER, Office, PASSWORD};
+use crate::http::office::{KEEPER, Office, PASSWORD};
 
 fn id_of(office: &Office, email: &str) -> String {
     let root = office.login("root@platform.test");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::Engine;
+use crate::http::engine::Engine;
 
 /// Rule 1: the public API is `/api/v1`.
 #[test]

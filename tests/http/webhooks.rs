@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk, hold_the_rules};
-use crate::face::Answer;
+use crate::http::desk::{As, Desk, hold_the_rules};
+use crate::http::face::Answer;
 
 /// A webhook of Acme's.
 fn made(desk: &Desk) -> Answer {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::desk::{As, Desk};
+use crate::http::desk::{As, Desk};
 
 /// An unused id.
 const NONE: &str = "00000000-0000-4000-8000-000000000001";

@@ -23,10 +23,10 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::client::{self, Answer};
-use crate::records::{TempDir, at, ended};
-use crate::site;
-use crate::site::nodes::{self, Nodes};
+use crate::common::nodes::{self, Nodes};
+use crate::common::records::{TempDir, at, ended};
+use crate::common::site;
+use crate::isolation::client::{self, Answer};
 
 /// Every user's password.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -111,7 +111,7 @@ impl Fixture {
                 let nodes = Nodes::start(&config).await;
                 let phones = talking(nodes.first.sip[0]).await;
                 let store = nodes.first.store.clone();
-                let database_url = crate::chosen::url_in(dir.path());
+                let database_url = crate::common::chosen::url_in(dir.path());
                 started.send((nodes.http, store, database_url, Handle::current())).unwrap();
                 let _ = stopped.await;
                 let (engine, others) = nodes.into_parts();

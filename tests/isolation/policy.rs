@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Tenant, ai_price, conversation, meeting};
+use crate::isolation::fixture::{Tenant, ai_price, conversation, meeting};
 
 /// The effect of an operation, which determines the response to a caller without access to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,11 +158,11 @@ use Shape::{Act, Change, Create, Delete, List, Local, One, Public, Put, Session,
 pub const ROWS: &[Row] = &[
     // The caller's own identity.
     row("POST /api/v1/auth/login", Public, "")
-        .body_of(|tenant| json!({"email": tenant.user("member"), "password": crate::fixture::PASSWORD})),
+        .body_of(|tenant| json!({"email": tenant.user("member"), "password": crate::isolation::fixture::PASSWORD})),
     row("GET /api/v1/auth/me", Session, ""),
     row("POST /api/v1/auth/logout", Session, "").answers(204),
     row("POST /api/v1/auth/password", Session, "").answers(204).body_of(
-        |_| json!({"old_password": crate::fixture::PASSWORD, "new_password": crate::fixture::PASSWORD}),
+        |_| json!({"old_password": crate::isolation::fixture::PASSWORD, "new_password": crate::isolation::fixture::PASSWORD}),
     ),
     // Calls that are up.
     row("GET /api/v1/calls", List, ""),

@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
-use crate::fixture::Fixture;
-use crate::records::TempDir;
+use crate::common::records::TempDir;
+use crate::isolation::fixture::Fixture;
 
 /// Finds no server error, no undocumented response, and no operation without authentication.
 #[test]

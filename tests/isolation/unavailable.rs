@@ -9,11 +9,11 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection};
 use tokio::runtime::Runtime;
 
-use crate::client::{self, Answer};
-use crate::database::{Kind, chosen};
-use crate::fixture::Fixture;
-use crate::policy::{ROWS, Row, Shape};
-use crate::site;
+use crate::common::database::{Kind, chosen};
+use crate::common::site;
+use crate::isolation::client::{self, Answer};
+use crate::isolation::fixture::Fixture;
+use crate::isolation::policy::{ROWS, Row, Shape};
 
 /// Operations that do not use the shared connections of the organisations: the switch answers, or they belong to
 /// authentication.

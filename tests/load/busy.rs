@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::engine::Engine;
-use crate::process::Process;
-use crate::records::TempDir;
-use crate::{load, provision};
+use crate::common::process::Process;
+use crate::common::records::TempDir;
+use crate::load::engine::Engine;
+use crate::load::load;
+use crate::load::provision;
 
 /// The lengths of the pauses, in milliseconds: the engine is stopped for that long five times a second. From 5 ms on,
 /// packets of that time count as late; a listener's jitter buffer bridges several times that.

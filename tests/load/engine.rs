@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::Process;
+use crate::common::process::Process;
 
 /// A running `sidetone serve`; killed when dropped.
 pub(crate) struct Engine {

@@ -14,12 +14,12 @@ use rand::{RngExt, SeedableRng};
 use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Message, Response};
 
-use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
-use crate::engine::{Engine, PASSWORD, Start, apply, found, organisation};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::sip_text::{Ask, message};
-use crate::usage::{Sample, Sampler, peak_mib};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, PASSWORD, Start, apply, found, organisation};
+use crate::long::office::{Office, address};
+use crate::long::sip_text::{Ask, message};
+use crate::long::usage::{Sample, Sampler, peak_mib};
 
 /// 50,000 extensions, most of them in homes of ten phones at one address.
 #[test]

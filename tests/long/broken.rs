@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::check::{Checks, note, percentile_ms, setting, spread_ms};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::mutations::{Case, METHODS, cases};
-use crate::office::{Office, address};
-use crate::records::TempDir;
+use crate::common::mutations::{Case, METHODS, cases};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, percentile_ms, setting, spread_ms};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::office::{Office, address};
 
 #[test]
 #[ignore = "long: three minutes"]

@@ -10,11 +10,11 @@ use rand::rngs::StdRng;
 use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Message};
 
-use crate::check::{Checks, note, seconds, setting, spread_ms};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::sip_text::{Ask, message};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::office::{Office, address};
+use crate::long::sip_text::{Ask, message};
 
 #[test]
 #[ignore = "long: three minutes"]

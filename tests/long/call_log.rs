@@ -12,12 +12,12 @@ use sidetone_model::page::Window;
 use sidetone_model::ports::{CdrLog, CdrSink};
 use sidetone_store::Store;
 
-use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
-use crate::chosen::database_in;
-use crate::engine::{Engine, Start, apply, key, organisation};
-use crate::office::{Loss, Office};
-use crate::records::TempDir;
-use crate::year::Maker;
+use crate::common::chosen::database_in;
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, Start, apply, key, organisation};
+use crate::long::office::{Loss, Office};
+use crate::long::year::Maker;
 
 /// Readers that send requests by the clock over persistent connections; a time counts from when its request was due.
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::chosen::url_in;
+use crate::common::chosen::url_in;
 
 /// Every extension's password.
 pub const PASSWORD: &str = "correct horse battery staple";

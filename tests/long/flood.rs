@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::flooder::{Flood, Make, mixed, noise};
-use crate::office::{Loss, Office, address};
-use crate::phone::{Answer, Phone};
-use crate::records::TempDir;
-use crate::usage::{Sampler, cpu, peak_mib, slope_mib_per_s};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::flooder::{Flood, Make, mixed, noise};
+use crate::long::office::{Loss, Office, address};
+use crate::long::phone::{Answer, Phone};
+use crate::long::usage::{Sampler, cpu, peak_mib, slope_mib_per_s};
 
 /// 50,000 datagrams a second of five methods and random bytes.
 #[test]
@@ -138,7 +138,7 @@ impl Site {
         let lasts = seconds("SIDETONE_FLOOD_SECONDS", 60);
         let sources: Vec<Ipv4Addr> = (0..100).map(|index| address(66, index)).collect();
         let quiet = self.quiet_cpu();
-        let before = crate::usage::Sample::of(self.engine.pid(), Duration::ZERO).unwrap();
+        let before = crate::long::usage::Sample::of(self.engine.pid(), Duration::ZERO).unwrap();
         let panics = || self.engine.metrics().of("sidetone_panics_total", "").unwrap_or(0.0);
         self.office.audio.take_lateness();
 

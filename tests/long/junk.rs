@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::check::{Checks, seconds, setting};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::flooder::{Flood, Make};
-use crate::mutations::{METHODS, cases};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::usage::Sample;
+use crate::common::mutations::{METHODS, cases};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, seconds, setting};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::flooder::{Flood, Make};
+use crate::long::office::{Office, address};
+use crate::long::usage::Sample;
 
 #[test]
 #[ignore = "long: five minutes"]

@@ -3,10 +3,10 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use crate::check::{Checks, note};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::office::{Office, address};
-use crate::records::TempDir;
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::office::{Office, address};
 
 #[test]
 #[ignore = "long: half a minute"]

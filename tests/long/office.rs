@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::engine::Engine;
-use crate::media::Audio;
-use crate::phone::Phone;
+use crate::long::engine::Engine;
+use crate::long::media::Audio;
+use crate::long::phone::Phone;
 
 /// Registered phones in pairs, each on its own address.
 pub struct Office {

@@ -14,9 +14,9 @@ use rand::rngs::StdRng;
 use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Message, Method, Request, Response, StatusCode};
 
-use crate::engine::PASSWORD;
-use crate::media::Talk;
-use crate::sip_text::{Ask, audio_of, message, sdp, uri_in};
+use crate::long::engine::PASSWORD;
+use crate::long::media::Talk;
+use crate::long::sip_text::{Ask, audio_of, message, sdp, uri_in};
 
 /// A phone on a loopback address of its own.
 pub struct Phone {

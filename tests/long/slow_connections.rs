@@ -15,12 +15,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
-use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
-use crate::engine::{Engine, PASSWORD, Start, apply, organisation};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::sip_text::{Ask, message};
-use crate::usage::Sample;
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, PASSWORD, Start, apply, organisation};
+use crate::long::office::{Office, address};
+use crate::long::sip_text::{Ask, message};
+use crate::long::usage::Sample;
 
 /// Many connections, opened again whenever the engine closes them, first from one address and then
 /// from a hundred; beside them live calls, and phones that register over TCP.

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::check::{Checks, note, setting};
-use crate::engine::{Engine, Start, apply, found, key, organisation};
-use crate::office::Office;
-use crate::records::TempDir;
-use crate::usage::{Sample, Sampler, peak_mib, slope_mib_per_s};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, setting};
+use crate::long::engine::{Engine, Start, apply, found, key, organisation};
+use crate::long::office::Office;
+use crate::long::usage::{Sample, Sampler, peak_mib, slope_mib_per_s};
 
 #[test]
 #[ignore = "long: half an hour"]

@@ -3,11 +3,11 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::check::{Checks, note, seconds, setting};
-use crate::engine::{Engine, Start, apply, found, organisation};
-use crate::office::Office;
-use crate::records::TempDir;
-use crate::usage::Sample;
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, note, seconds, setting};
+use crate::long::engine::{Engine, Start, apply, found, organisation};
+use crate::long::office::Office;
+use crate::long::usage::Sample;
 
 /// Limits the address space to twice the need of the calls that the media ports admit, and offers half as many calls
 /// again.
@@ -47,7 +47,7 @@ fn long_t10_memory_cap() {
     let window = office.window();
     std::thread::sleep(seconds("SIDETONE_T10_SECONDS", 20));
     let up: Vec<usize> = (0..OFFERED as usize).filter(|pair| office.up(*pair..pair + 1) == 1).collect();
-    let mut loss = crate::office::Loss::default();
+    let mut loss = crate::long::office::Loss::default();
     for pair in &up {
         let of = office.loss(&window, *pair..pair + 1);
         loss.sent += of.sent;

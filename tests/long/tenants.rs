@@ -11,11 +11,11 @@ use rand::rngs::StdRng;
 use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Message, Response};
 
-use crate::check::{Checks, percentile_ms, seconds, setting, spread_ms};
-use crate::engine::{Engine, PASSWORD, Start, apply, organisation};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::sip_text::{Ask, message, sdp};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, percentile_ms, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, PASSWORD, Start, apply, organisation};
+use crate::long::office::{Office, address};
+use crate::long::sip_text::{Ask, message, sdp};
 
 /// A tenant limited to ten concurrent external calls requests 500 a second; another places five a second.
 #[test]

@@ -14,13 +14,13 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use socket2::{Domain, Socket, Type};
 
-use crate::check::{Checks, note, seconds, setting, spread_ms};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::office::{Office, address};
-use crate::receiver::Authority;
-use crate::records::TempDir;
-use crate::tunnel::Tunnel;
-use crate::usage::cpu;
+use crate::common::receiver::Authority;
+use crate::common::records::TempDir;
+use crate::common::tunnel::Tunnel;
+use crate::long::check::{Checks, note, seconds, setting, spread_ms};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::office::{Office, address};
+use crate::long::usage::cpu;
 
 /// Two calls over TLS are up, and a third phone registers again every half a second. Meanwhile foreign clients open
 /// connections, send a ClientHello, and either close immediately or wait for the response without answering it.

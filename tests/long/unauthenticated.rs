@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::check::{Checks, seconds, setting};
-use crate::engine::{Engine, Start, apply, organisation};
-use crate::flooder::{Flood, requests};
-use crate::office::{Office, address};
-use crate::records::TempDir;
-use crate::usage::{Sampler, peak_mib, slope_mib_per_s};
+use crate::common::records::TempDir;
+use crate::long::check::{Checks, seconds, setting};
+use crate::long::engine::{Engine, Start, apply, organisation};
+use crate::long::flooder::{Flood, requests};
+use crate::long::office::{Office, address};
+use crate::long::usage::{Sampler, peak_mib, slope_mib_per_s};
 
 #[test]
 #[ignore = "long: two minutes"]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use sidetone::outbound_http::{Budget, Client, End, OutboundHttp};
 
-use crate::receiver::{Receiver, Reply};
-use crate::records::TempDir;
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::records::TempDir;
 
 const BUDGET: Budget = Budget { total: Duration::from_secs(30), answer_bytes: 64 * 1024 };
 

@@ -21,8 +21,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::elsewhere::{Elsewhere, Server};
-use crate::receiver::{Reply, Then};
+use crate::common::elsewhere::{Elsewhere, Server};
+use crate::common::receiver::{Reply, Then};
 
 const NOTE: &str = r#"{"title":"Owes 900 EUR","level":"warning"}"#;
 const SECRET: &str = "ein Schlüssel für alle";

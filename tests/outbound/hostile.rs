@@ -6,8 +6,8 @@ use bytes::Bytes;
 use sidetone::outbound_http::{Answer, Budget, End, OutboundHttp, PostError};
 use tokio::time::Instant;
 
-use crate::elsewhere::{Elsewhere, Server};
-use crate::receiver::{Reply, Then};
+use crate::common::elsewhere::{Elsewhere, Server};
+use crate::common::receiver::{Reply, Then};
 
 const LIMIT: usize = 64 * 1024;
 const BUDGET: Budget = Budget { total: Duration::from_secs(15), answer_bytes: LIMIT };

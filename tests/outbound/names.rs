@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use sidetone::outbound_http::{Budget, OutboundHttp};
 
-use crate::elsewhere::Elsewhere;
-use crate::receiver::{Received, Reply};
+use crate::common::elsewhere::Elsewhere;
+use crate::common::receiver::{Received, Reply};
 
 const BUDGET: Budget = Budget { total: Duration::from_secs(15), answer_bytes: 64 * 1024 };
 const URL: &str = "https://crm.example/hook";
@@ -107,7 +107,7 @@ fn proxies_of_the_environment_are_not_asked() {
     let proxy = format!("http://{}", listener.local_addr().unwrap());
     let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", INSIDE];
     let ran = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "names::proxies_of_the_environment_are_not_asked", "--nocapture"])
+        .args(["--exact", "outbound::names::proxies_of_the_environment_are_not_asked", "--nocapture"])
         .envs(names.map(|name| (name, proxy.as_str())))
         .output()
         .unwrap();
@@ -119,8 +119,8 @@ fn proxies_of_the_environment_are_not_asked() {
 fn ask_beside_a_proxy() {
     use sidetone::outbound_http::Client;
 
-    use crate::receiver::Receiver;
-    use crate::records::TempDir;
+    use crate::common::receiver::Receiver;
+    use crate::common::records::TempDir;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -8,10 +8,10 @@ use sidetone::outbound_http::{Budget, Client, End, OutboundHttp, Policy, PostErr
 use sidetone::provision::Declaration;
 use tokio::net::TcpListener;
 
-use crate::elsewhere::Elsewhere;
-use crate::receiver::{Receiver, Reply};
-use crate::records::TempDir;
-use crate::refused_urls::REFUSED_URLS;
+use crate::common::elsewhere::Elsewhere;
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::common::refused_urls::REFUSED_URLS;
 
 const BUDGET: Budget = Budget { total: Duration::from_secs(15), answer_bytes: 64 * 1024 };
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sidetone::app::Engine;
 use sidetone::config::{Config, Listener, Transport};
 
-use crate::records::TempDir;
+use crate::common::records::TempDir;
 
 /// The response to `GET path` with this `Accept` header, as text.
 fn get(address: SocketAddr, path: &str, accept: &str) -> String {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::office::PASSWORD;
-use crate::site::Site;
+use crate::http::office::PASSWORD;
+use crate::panel::site::Site;
 
 #[test]
 fn a_login_is_a_session_of_the_api_and_logging_out_ends_it() {

@@ -10,9 +10,9 @@ use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::office::Names;
-use crate::records::ended;
-use crate::site::Site;
+use crate::common::records::ended;
+use crate::http::office::Names;
+use crate::panel::site::Site;
 
 /// Each user, the calls that they see, and whether they manage users, keys and trunks.
 const PEOPLE: [(&str, &[u128], bool); 5] = [

@@ -2,7 +2,7 @@
 
 use sidetone_media::audio::wav::header;
 
-use crate::site::{Browser, Page, Site};
+use crate::panel::site::{Browser, Page, Site};
 
 const LIST: &str = "/settings/prompts";
 

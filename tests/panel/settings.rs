@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::site::{Browser, Site};
+use crate::panel::site::{Browser, Site};
 
 /// Opens the form at `path` and sends these fields.
-pub fn fill(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> crate::site::Page {
+pub fn fill(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> crate::panel::site::Page {
     let form = browser.get(path);
     assert_eq!(form.status, 200, "{path}: {}", form.text);
     let token = form.token();

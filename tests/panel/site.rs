@@ -13,8 +13,8 @@ use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_panel::{PanelSettings, router};
 use tower::ServiceExt;
 
-use crate::office::{Names, Office, PASSWORD};
-use crate::records::ended;
+use crate::common::records::ended;
+use crate::http::office::{Names, Office, PASSWORD};
 
 /// An office with its panel.
 pub struct Site {

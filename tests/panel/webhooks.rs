@@ -6,8 +6,8 @@ use sidetone_model::webhook::Attempt;
 use sidetone_store::SettledAttempt;
 use uuid::Uuid;
 
-use crate::records::at;
-use crate::site::{Page, Site};
+use crate::common::records::at;
+use crate::panel::site::{Page, Site};
 
 /// The response of the test's endpoint: markup, as an attacker would send.
 const ANSWER: &str = "<script>alert(1)</script>";

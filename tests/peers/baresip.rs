@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::{AUTHORITY, Engine, Start};
-use crate::peer::{self, Peer};
-use crate::process::Process;
-use crate::{ports, programs, sound, tell, turn};
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::peers::engine::{AUTHORITY, Engine, Start};
+use crate::peers::peer::{self, Peer};
+use crate::peers::programs;
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 #[test]
 fn one_baresip_calls_another() {
@@ -209,7 +213,7 @@ fn elliptic(engine: &Engine) -> Option<PathBuf> {
 #[test]
 fn linphone_with_ice_is_heard() {
     let Some(_turn) = turn() else { return };
-    if !crate::linphone::is_there() {
+    if !crate::peers::linphone::is_there() {
         return tell("NOTICE: Linphone with ICE is SKIPPED; apt-get install linphone-cli");
     }
     if !has_network("Linphone with ICE") {
@@ -218,7 +222,7 @@ fn linphone_with_ice_is_heard() {
     let settings = "[signalling]\nkeep_days = 1\n";
     let start = Start { calls: 4, directory: peer::DIRECTORY, settings, ..Start::default() };
     let mut engine = Engine::run(&start);
-    let mut ice = Peer::register_linphone(&engine, "1002", crate::linphone::Way::Ice);
+    let mut ice = Peer::register_linphone(&engine, "1002", crate::peers::linphone::Way::Ice);
     let mut plain = Peer::register_baresip(&engine, Setup::new("1001", peer::phone("1001").0, ""));
     for calls in 1..=2 {
         let (from, to) = if calls == 1 { (&mut ice, &mut plain) } else { (&mut plain, &mut ice) };

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 
-use crate::ports;
-use crate::process::Process;
-use crate::records::TempDir;
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::common::records::TempDir;
 
 /// The settings of an engine.
 #[derive(Default)]

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::baresip::Setup;
-use crate::engine::{Engine, Start};
-use crate::peer::{self, Peer};
-use crate::programs::{assert_good, hear_each_other};
-use crate::{ports, tell, turn};
+use crate::common::ports;
+use crate::peers::baresip::Setup;
+use crate::peers::engine::{Engine, Start};
+use crate::peers::peer::{self, Peer};
+use crate::peers::programs::{assert_good, hear_each_other};
+use crate::peers::tell;
+use crate::peers::turn;
 
 #[test]
 fn ten_thousand_forged_packets_a_second_cost_no_call() {

@@ -5,12 +5,14 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::engine::{self, Engine, Start};
-use crate::peer::{self, Kind, OUTSIDE, Peer};
-use crate::process::Process;
-use crate::programs::{assert_good, hear_each_other};
-use crate::records::TempDir;
-use crate::{ports, tell, turn};
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::common::records::TempDir;
+use crate::peers::engine::{self, Engine, Start};
+use crate::peers::peer::{self, Kind, OUTSIDE, Peer};
+use crate::peers::programs::{assert_good, hear_each_other};
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// A running kamailio, see `kamailio.cfg`.
 struct Carrier {

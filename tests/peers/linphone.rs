@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::engine::{AUTHORITY, Engine};
-use crate::ports;
-use crate::process::Process;
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::peers::engine::{AUTHORITY, Engine};
 
 /// Whether it is installed: not every system has it.
 pub fn is_there() -> bool {

@@ -4,9 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
-use crate::process::Process;
-use crate::{baresip, linphone, sound, tell, turn};
+use crate::common::process::Process;
+use crate::peers::baresip;
+use crate::peers::engine::Engine;
+use crate::peers::linphone;
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 #[test]
 fn baresip_and_its_call_survive_notes() {

@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::baresip::Setup;
-use crate::engine::Engine;
-use crate::process::Process;
-use crate::{baresip, linphone, ports, sound, tell};
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::peers::baresip;
+use crate::peers::baresip::Setup;
+use crate::peers::engine::Engine;
+use crate::peers::linphone;
+use crate::peers::sound;
+use crate::peers::tell;
 
 /// The program of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! baresip 1.0 has no attended transfer, so only Linphone makes those.
 
-use crate::programs::{assert_linked, call_of, hear_each_other, office_over, record, talk};
-use crate::turn;
+use crate::peers::programs::{assert_linked, call_of, hear_each_other, office_over, record, talk};
+use crate::peers::turn;
 
 #[test]
 fn phones_transfer_their_calls_blindly() {

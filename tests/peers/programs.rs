@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::{Engine, Start};
-use crate::peer::{self, Kind, OURS_HZ, Peer};
-use crate::{linphone, tell, turn};
+use crate::peers::engine::{Engine, Start};
+use crate::peers::linphone;
+use crate::peers::peer::{self, Kind, OURS_HZ, Peer};
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// An engine with four phones, alternating between both kinds; `None` where Linphone is not installed.
 pub fn office(test: &str) -> Option<(Engine, [Peer; 4])> {

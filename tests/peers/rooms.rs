@@ -5,9 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
-use crate::process::Process;
-use crate::{baresip, linphone, sound, tell, turn};
+use crate::common::process::Process;
+use crate::peers::baresip;
+use crate::peers::engine::Engine;
+use crate::peers::linphone;
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// A phone of the test: its tone, and the place of its recording.
 struct Peer {

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
-use crate::process::Process;
-use crate::{ports, sound, tell, turn};
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::peers::engine::Engine;
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// Calls of one kind, five a second.
 struct Run<'a> {

@@ -12,10 +12,13 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::engine::{AUTHORITY, Engine};
-use crate::process::Process;
-use crate::tunnel::Tunnel;
-use crate::{ports, sound, tell, turn};
+use crate::common::ports;
+use crate::common::process::Process;
+use crate::common::tunnel::Tunnel;
+use crate::peers::engine::{AUTHORITY, Engine};
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// A caller, which is 1001, and its callees.
 struct Row {

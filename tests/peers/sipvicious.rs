@@ -2,8 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::engine::Engine;
-use crate::{are_peers_wanted, tell};
+use crate::peers::are_peers_wanted;
+use crate::peers::engine::Engine;
+use crate::peers::tell;
 
 /// The output of a sipvicious program on the engine; `None` where it is not installed.
 fn scan(engine: &Engine, program: &str, args: &[&str]) -> Option<String> {

@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
-use crate::peer::{self, Kind, OURS_HZ, Peer};
-use crate::{linphone, tell, turn};
+use crate::peers::engine::Engine;
+use crate::peers::linphone;
+use crate::peers::peer::{self, Kind, OURS_HZ, Peer};
+use crate::peers::tell;
+use crate::peers::turn;
 
 #[test]
 fn linphone_hears_the_question_to_confirm_and_a_whisper() {

@@ -9,9 +9,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use crate::ACME;
-use crate::database::{Kind, TestDatabase, kinds, server};
-use crate::records::TempDir;
+use crate::common::database::{Kind, TestDatabase, kinds, server};
+use crate::common::records::TempDir;
+use crate::provision::ACME;
 
 /// The binary in `dir`, with its database there.
 fn sidetone(dir: &TempDir, args: &[&str]) -> Output {

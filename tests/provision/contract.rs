@@ -6,7 +6,11 @@ use sidetone_model::ports::ApiKeys;
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers};
 use sidetone_sip::auth::{Algorithm, Credential};
 
-use crate::{ACME, declare, json, refusals, with_store};
+use crate::provision::ACME;
+use crate::provision::declare;
+use crate::provision::json;
+use crate::provision::refusals;
+use crate::provision::with_store;
 
 #[test]
 fn the_file_of_the_contract_becomes_the_directory() {

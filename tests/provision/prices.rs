@@ -3,7 +3,12 @@
 use sidetone_model::rating::{Increments, Validity};
 use sidetone_model::time::Timestamp;
 
-use crate::{ACME, declare, json, parse, refusals, with_store};
+use crate::provision::ACME;
+use crate::provision::declare;
+use crate::provision::json;
+use crate::provision::parse;
+use crate::provision::refusals;
+use crate::provision::with_store;
 
 /// The prices of the contract.
 const RATES: &str = r#"

@@ -1,6 +1,10 @@
 //! Errors in a file, and conflicts with the database, are named.
 
-use crate::{ACME, declare, parse, refusals, with_store};
+use crate::provision::ACME;
+use crate::provision::declare;
+use crate::provision::parse;
+use crate::provision::refusals;
+use crate::provision::with_store;
 
 #[test]
 fn what_contradicts_the_database_is_refused_by_key() {

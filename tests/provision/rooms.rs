@@ -4,8 +4,12 @@ use sidetone::provision::DefaultPin;
 use sidetone_model::directory::Destination;
 use sidetone_model::room::Role;
 
-use crate::records::at;
-use crate::{declare, json, parse, refusals, with_store};
+use crate::common::records::at;
+use crate::provision::declare;
+use crate::provision::json;
+use crate::provision::parse;
+use crate::provision::refusals;
+use crate::provision::with_store;
 
 const ACME: &str = r#"
 [[organisations]]

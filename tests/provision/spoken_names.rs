@@ -4,7 +4,8 @@
 use sidetone_model::access::Scope;
 use sidetone_model::time::Timestamp;
 
-use crate::{declare, with_store};
+use crate::provision::declare;
+use crate::provision::with_store;
 
 const TWO: &str = r#"
 [[organisations]]

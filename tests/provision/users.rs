@@ -8,7 +8,10 @@ use sidetone_model::directory::Secret;
 use sidetone_model::user::Accounts;
 use sidetone_phone::demo::Access;
 
-use crate::{declare, json, refusals, with_store};
+use crate::provision::declare;
+use crate::provision::json;
+use crate::provision::refusals;
+use crate::provision::with_store;
 
 /// The users of [`ACME`], one with a password and one without.
 const USERS: &str = r#"

@@ -10,11 +10,11 @@ use sidetone_phone::CallPlan;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Executor};
 
-use crate::chosen::url_in;
-use crate::database::{Kind, chosen, server};
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{answering, declare, directory, found, get, phone_config, registered, within};
+use crate::common::chosen::url_in;
+use crate::common::database::{Kind, chosen, server};
+use crate::common::records::TempDir;
+use crate::common::site::{answering, declare, directory, found, get, phone_config, registered, within};
+use crate::service::served::{Served, Start, config};
 
 /// The PostgreSQL client program `name`, of the newest version that is installed.
 fn client(name: &str) -> Command {

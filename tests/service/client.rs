@@ -65,7 +65,7 @@ impl Ask {
     }
 
     pub async fn send(&self, to: SocketAddr) -> Answer {
-        crate::site::within(&self.path, self.try_send(to)).await.unwrap()
+        crate::common::site::within(&self.path, self.try_send(to)).await.unwrap()
     }
 }
 

@@ -8,12 +8,12 @@ use serde_json::Value;
 use sidetone_model::time::Timestamp;
 use sidetone_phone::CallPlan;
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{
+use crate::common::records::TempDir;
+use crate::common::site::{
     self, answering, calls, declare, directory, open_end, phone_config, registered, until, within,
 };
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use sidetone_phone::CallPlan;
 use tokio::net::TcpStream;
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{answering, calls, declare, directory, open_end, phone_config, registered, until, within};
+use crate::common::records::TempDir;
+use crate::common::site::{
+    answering, calls, declare, directory, open_end, phone_config, registered, until, within,
+};
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 /// Processor time of a process, in hundredths of a second.
 fn cpu(pid: u32) -> u64 {

@@ -7,10 +7,10 @@ use sidetone_phone::{Answering, CallPlan, Phone};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{self, calls, declare, directory, phone_config, registered, until, within};
+use crate::common::records::TempDir;
+use crate::common::site::{self, calls, declare, directory, phone_config, registered, until, within};
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 const CALLS: usize = 100;

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use sidetone_phone::{CallPlan, Phone, PhoneConfig};
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{PASSWORD, codecs, declare, directory, within};
+use crate::common::records::TempDir;
+use crate::common::site::{PASSWORD, codecs, declare, directory, within};
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 const DOCUMENT: &str = include_str!("../../docs/security.md");
 

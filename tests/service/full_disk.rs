@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use sidetone_phone::{CallPlan, Phone};
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{
+use crate::common::records::TempDir;
+use crate::common::site::{
     self, answering, calls, declare, directory, open_end, phone_config, registered, until, within,
 };
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 /// A small disk of its own; it is unmounted when the value is dropped.
 struct SmallDisk {

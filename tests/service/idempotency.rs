@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::client::{Answer, Ask};
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{PASSWORD, Site, answering, calls, declare, established, open_end, until, within};
+use crate::common::records::TempDir;
+use crate::common::site::{PASSWORD, Site, answering, calls, declare, established, open_end, until, within};
+use crate::service::client::{Answer, Ask};
+use crate::service::served::{Served, Start, config};
 
 pub const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 pub const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";

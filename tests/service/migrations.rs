@@ -10,9 +10,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Executor};
 
-use crate::database::{Kind, TestDatabase, kinds};
-use crate::records::{TempDir, ended};
-use crate::served::config;
+use crate::common::database::{Kind, TestDatabase, kinds};
+use crate::common::records::{TempDir, ended};
+use crate::service::served::config;
 
 async fn migrations() -> Vec<Migration> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations"));
@@ -143,7 +143,7 @@ async fn long_kill_9_during_the_first_start_is_finished_by_the_next() {
         process.kill().unwrap();
         process.wait().unwrap();
     }
-    let store = Store::open(&crate::chosen::database_in(dir.path())).await;
+    let store = Store::open(&crate::common::chosen::database_in(dir.path())).await;
     store.unwrap().close().await;
     println!("D8: 30 starts killed with SIGKILL, the next one opened the database");
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
+use crate::common::records::TempDir;
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging")

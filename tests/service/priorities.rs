@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{declare, directory};
+use crate::common::records::TempDir;
+use crate::common::site::{declare, directory};
+use crate::service::served::{Served, Start, config};
 
 /// The names of the threads of a process, each with the niceness of its threads.
 fn niceness(pid: u32) -> BTreeMap<String, Vec<i32>> {

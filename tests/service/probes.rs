@@ -1,9 +1,9 @@
 //! Successful health probes and scrapes leave no line in the log.
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::within;
+use crate::common::records::TempDir;
+use crate::common::site::within;
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_are_logged_only_when_they_fail() {

@@ -1,9 +1,9 @@
 //! SIGHUP: changes that can take effect immediately do, others are named, and a broken file changes nothing.
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{declare, directory};
+use crate::common::records::TempDir;
+use crate::common::site::{declare, directory};
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 /// An incomplete certificate renewal changes nothing, and the log has the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

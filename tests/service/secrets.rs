@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan, Phone, PhoneConfig};
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{codecs, declare, within};
+use crate::common::records::TempDir;
+use crate::common::site::{codecs, declare, within};
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 const SIP_PASSWORD: &str = "canary-sip-password-7f3a";
 const WRONG_PASSWORD: &str = "canary-wrong-password-91bc";

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::chosen::url_in;
-use crate::site::{until, within};
+use crate::common::chosen::url_in;
+use crate::common::site::{until, within};
 
 /// A running `sidetone serve`; killed with SIGKILL when dropped.
 pub struct Served {

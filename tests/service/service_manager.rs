@@ -3,9 +3,9 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::within;
+use crate::common::records::TempDir;
+use crate::common::site::within;
+use crate::service::served::{Served, Start, config};
 
 /// The next message that contains `text`; earlier ones are skipped.
 async fn told(socket: &UnixDatagram, text: &'static str) -> (String, Vec<String>) {

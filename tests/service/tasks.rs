@@ -8,13 +8,13 @@ use sidetone::supervise::{Condition, Reaction, Task};
 use sidetone_phone::Phone;
 use tokio::task::JoinHandle;
 
-use crate::client::Ask;
-use crate::records::TempDir;
-use crate::served::{Served, Start, config};
-use crate::site::{
+use crate::common::records::TempDir;
+use crate::common::site::{
     self, Site, answering, calls, declare, directory, open_end, phone_config, registered, talking, until,
     within,
 };
+use crate::service::client::Ask;
+use crate::service::served::{Served, Start, config};
 
 fn place(caller: &Arc<Phone>, number: &str) -> JoinHandle<()> {
     let (caller, plan) = (Arc::clone(caller), open_end(number));

@@ -9,13 +9,15 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::chosen::url_in;
-use crate::client::Ask;
-use crate::database::server;
-use crate::idempotency::{ADMIN, directory as people, post, teams};
-use crate::records::TempDir;
-use crate::served::{Served, Start};
-use crate::site::{self, answering, calls, declare, directory, open_end, phone_config, registered, within};
+use crate::common::chosen::url_in;
+use crate::common::database::server;
+use crate::common::records::TempDir;
+use crate::common::site::{
+    self, answering, calls, declare, directory, open_end, phone_config, registered, within,
+};
+use crate::service::client::Ask;
+use crate::service::idempotency::{ADMIN, directory as people, post, teams};
+use crate::service::served::{Served, Start};
 
 /// A connection to the database that can be interrupted.
 pub struct Line {
@@ -86,7 +88,8 @@ async fn ended(http: SocketAddr, count: usize) {
 }
 
 fn is_postgres() -> bool {
-    let is_there = server().is_some() && crate::database::chosen() == crate::database::Kind::Postgres;
+    let is_there =
+        server().is_some() && crate::common::database::chosen() == crate::common::database::Kind::Postgres;
     if !is_there {
         eprintln!("NOTICE: D10 and D11 need SIDETONE_TEST_DATABASE=postgres: not tested");
     }

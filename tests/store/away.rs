@@ -13,8 +13,8 @@ use sidetone_store::{Location, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::database::{Kind, TestDatabase, kinds};
-use crate::records::{TempDir, ended, organisation};
+use crate::common::database::{Kind, TestDatabase, kinds};
+use crate::common::records::{TempDir, ended, organisation};
 
 /// The state of the connection between the store and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use sidetone_model::room::rows::Rows;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::records::{answered, at, organisation};
-use crate::sessions::{Home, NODE, person_on, row};
-use crate::with_store;
+use crate::common::records::{answered, at, organisation};
+use crate::store::sessions::{Home, NODE, person_on, row};
+use crate::store::with_store;
 
 pub(crate) const ACME: u128 = 1;
 

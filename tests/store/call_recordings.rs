@@ -12,9 +12,9 @@ use sidetone_model::organisation::{OrganisationChange, Organisations};
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::records::{TempDir, at};
-use crate::sessions::{EVERYTHING, NODE, events, home};
-use crate::with_store;
+use crate::common::records::{TempDir, at};
+use crate::store::sessions::{EVERYTHING, NODE, events, home};
+use crate::store::with_store;
 
 const CALL: CallId = CallId(Uuid::from_u128(0xCA11));
 

@@ -19,8 +19,10 @@ use sidetone_model::team::AgentKind;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::records::{at, ended, organisation};
-use crate::{acme, with_database, with_store};
+use crate::common::records::{at, ended, organisation};
+use crate::store::acme;
+use crate::store::with_database;
+use crate::store::with_store;
 
 fn id(number: u128) -> ConversationId {
     ConversationId(Uuid::from_u128(0xC0_0000 + number))

@@ -17,8 +17,8 @@ use sidetone_model::ports::CdrLog;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::database::{Kind, TestDatabase, kinds};
-use crate::records::{TempDir, at, ended, organisation};
+use crate::common::database::{Kind, TestDatabase, kinds};
+use crate::common::records::{TempDir, at, ended, organisation};
 
 /// Makes the database refuse a row of `table` whose `column` holds `value`.
 async fn refuse(database: &TestDatabase, kind: Kind, condition: &'static str) {

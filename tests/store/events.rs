@@ -14,9 +14,10 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor};
 use uuid::Uuid;
 
-use crate::database::TestDatabase;
-use crate::records::{at, ended};
-use crate::{with_database, with_store};
+use crate::common::database::TestDatabase;
+use crate::common::records::{at, ended};
+use crate::store::with_database;
+use crate::store::with_store;
 
 const ACME: OrganisationId = OrganisationId(Uuid::from_u128(0xACE));
 const BOLT: OrganisationId = OrganisationId(Uuid::from_u128(0xB01));

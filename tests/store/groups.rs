@@ -17,8 +17,8 @@ use sidetone_store::Store;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 
-use crate::database::{Kind, TestDatabase, kinds};
-use crate::records::{TempDir, at, ended, organisation};
+use crate::common::database::{Kind, TestDatabase, kinds};
+use crate::common::records::{TempDir, at, ended, organisation};
 
 /// The database on its own runtime: simulated time stands still while it works. A transaction takes [`COMMIT`].
 struct Apart {

@@ -13,8 +13,8 @@ use sidetone_store::{IdempotencyKeys, OrganisationRow, Store};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::records::at;
-use crate::with_store;
+use crate::common::records::at;
+use crate::store::with_store;
 
 fn claim(id: u8, fingerprint: u8) -> Claim {
     Claim { id: [id; 32], fingerprint: [fingerprint; 32] }

@@ -21,8 +21,9 @@ use sidetone_model::totals::CdrTotals;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::records::{at, ended, organisation};
-use crate::{acme, with_store};
+use crate::common::records::{at, ended, organisation};
+use crate::store::acme;
+use crate::store::with_store;
 
 fn amount(text: &str) -> Amount {
     text.parse().unwrap()

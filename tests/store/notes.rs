@@ -18,9 +18,9 @@ use sidetone_model::problem::Problem;
 use sidetone_store::{IdempotencyKeys, Store};
 use uuid::Uuid;
 
-use crate::records::{at, organisation};
-use crate::schema::documented;
-use crate::with_store;
+use crate::common::records::{at, organisation};
+use crate::common::schema::documented;
+use crate::store::with_store;
 
 const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
 const CALL: CallId = CallId(Uuid::from_u128(0xCA11));

@@ -16,9 +16,9 @@ use sidetone_model::time::Timestamp;
 use sidetone_store::{Orphaned, Store};
 use uuid::Uuid;
 
-use crate::records::{TempDir, at};
-use crate::sessions::{EVERYTHING, Home, NODE, events, home, row, session};
-use crate::with_store;
+use crate::common::records::{TempDir, at};
+use crate::store::sessions::{EVERYTHING, Home, NODE, events, home, row, session};
+use crate::store::with_store;
 
 fn complete(home: Home, number: u128, bytes: u64) -> RecordingRow {
     RecordingRow { session: session(number), organisation_id: home.owner, bytes, error: None }

@@ -22,9 +22,9 @@ use sidetone_model::team::{self, AgentKind, NewAgent};
 use sidetone_store::{ExtensionRow, Orphaned, Store};
 use uuid::Uuid;
 
-use crate::records::{at, organisation};
-use crate::schema::documented;
-use crate::with_store;
+use crate::common::records::{at, organisation};
+use crate::common::schema::documented;
+use crate::store::with_store;
 
 pub(crate) const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
 pub(crate) const EVERYTHING: Scope = Scope::Everything;
@@ -42,7 +42,7 @@ pub(crate) struct Home {
 
 pub(crate) async fn home(store: &Store) -> Home {
     let mut write = store.write().await.unwrap();
-    let (owner, _) = write.declare_organisation(&crate::acme(), at(0)).await.unwrap();
+    let (owner, _) = write.declare_organisation(&crate::store::acme(), at(0)).await.unwrap();
     write.commit().await.unwrap();
     let new = NewRoom {
         organisation_id: owner,

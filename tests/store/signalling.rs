@@ -6,8 +6,8 @@ use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::sessions::NODE;
-use crate::with_store;
+use crate::store::sessions::NODE;
+use crate::store::with_store;
 
 const DAY_US: i64 = 24 * 3_600 * 1_000_000;
 

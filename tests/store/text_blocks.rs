@@ -12,9 +12,9 @@ use sidetone_model::ports::{CdrLog, CdrSink};
 use sidetone_store::{Filled, Store};
 use uuid::Uuid;
 
-use crate::database::TestDatabase;
-use crate::records::{answered, at, organisation};
-use crate::with_database;
+use crate::common::database::TestDatabase;
+use crate::common::records::{answered, at, organisation};
+use crate::store::with_database;
 
 const RECORDS: u32 = 900;
 

@@ -15,9 +15,10 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 use uuid::Uuid;
 
-use crate::call_log::{ACME, filter, matches, pick, records, store_with_rooms};
-use crate::records::{at, organisation};
-use crate::{with_database, with_store};
+use crate::common::records::{at, organisation};
+use crate::store::call_log::{ACME, filter, matches, pick, records, store_with_rooms};
+use crate::store::with_database;
+use crate::store::with_store;
 
 /// The groups of the caller's leg and of the called party's leg of a record.
 fn groups_of(by: CountBy, cdr: &Cdr) -> [Option<String>; 2] {
@@ -170,7 +171,7 @@ fn records_that_are_not_counted_by_the_hour_are_counted_all_the_same() {
 
 #[test]
 fn legs_without_a_verdict_or_a_place_are_left_out() {
-    let mut call = crate::records::ended(1);
+    let mut call = crate::common::records::ended(1);
     (call.direction, call.quality.verdict) = (Direction::Outbound, Some(MediaVerdict::Unanswered));
     with_store(async |store| {
         store_with_rooms(store, std::slice::from_ref(&call)).await;

@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use crate::apart::apart;
-use crate::chosen::url_in;
-use crate::database::{Kind, chosen};
-use crate::records::TempDir;
-use crate::site::{declare, directory};
+use crate::common::chosen::url_in;
+use crate::common::database::{Kind, chosen};
+use crate::common::records::TempDir;
+use crate::common::site::{declare, directory};
+use crate::tap::apart::apart;
 
 /// Starts `sidetone tap` on the loopback, and waits for its `ready`.
 fn tap(dir: &TempDir) -> (Child, BufReader<ChildStderr>) {

@@ -13,7 +13,7 @@ use sidetone_media::pcap::{Content, dissect};
 use sidetone_media::time::Micros;
 use tokio::sync::mpsc;
 
-use crate::apart::{apart, ip};
+use crate::tap::apart::{apart, ip};
 
 pub fn now() -> Micros {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

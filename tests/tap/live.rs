@@ -11,12 +11,12 @@ use sidetone_model::media_quality::{CallQuality, LegSide};
 use sidetone_model::quality::Hundredths;
 use sidetone_phone::CallPlan;
 
-use crate::apart::apart;
-use crate::chosen::database_in;
-use crate::database::{Kind, chosen};
-use crate::interfaces::options;
-use crate::records::TempDir;
-use crate::site::{Site, answering, config, declare, directory, get, records, talk, within};
+use crate::common::chosen::database_in;
+use crate::common::database::{Kind, chosen};
+use crate::common::records::TempDir;
+use crate::common::site::{Site, answering, config, declare, directory, get, records, talk, within};
+use crate::tap::apart::apart;
+use crate::tap::interfaces::options;
 
 /// The caller's scenario, whether it holds the call for a while, and the verdict where the machine's own timing cannot
 /// change it.

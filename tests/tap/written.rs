@@ -25,8 +25,8 @@ use sidetone_model::quality::MediaVerdict;
 use sidetone_store::Store;
 use tokio::sync::mpsc;
 
-use crate::database::{TestDatabase, kinds};
-use crate::records::{TempDir, at};
+use crate::common::database::{TestDatabase, kinds};
+use crate::common::records::{TempDir, at};
 
 /// The capture of a simulated call.
 fn captured(scenario: &str) -> Vec<u8> {
@@ -281,7 +281,7 @@ fn drops_are_told_with_the_calls_that_were_up() {
 
 fn book_of_one(node: sidetone_model::ids::NodeId) -> CdrMapper {
     let organisation = sidetone_model::directory::Organisation {
-        id: crate::records::organisation(1),
+        id: crate::common::records::organisation(1),
         name: "Acme".to_owned(),
         sip_domain: "acme.test".to_owned(),
         currency: "EUR".parse().unwrap(),

@@ -25,8 +25,8 @@ use sidetone_store::{ClaimedCallback, SettledCallback};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::database::kinds;
-use crate::world::{SECOND_US, World, answered, eventually, header};
+use crate::common::database::kinds;
+use crate::webhooks::world::{SECOND_US, World, answered, eventually, header};
 
 const SECRET: &str = "a secret of sixteen and more";
 

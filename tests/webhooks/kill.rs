@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::client::Ask;
-use crate::killed::{Engine, reaching};
-use crate::receiver::{Received, Receiver, Reply};
-use crate::records::TempDir;
-use crate::site::{declare, within};
-use crate::world::eventually;
+use crate::common::killed::{Engine, reaching};
+use crate::common::receiver::{Received, Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::common::site::{declare, within};
+use crate::service::client::Ask;
+use crate::webhooks::world::eventually;
 
 const KEY: &str = "tel_acmekiller01_0123456789abcdefghijklmnopqrstuvwxyz";
 const ROUNDS: usize = 20;

@@ -11,9 +11,9 @@ use sidetone_model::webhook::{ATTEMPTS_KEPT_MAX, DeliveryStatus, KEPT_FOR_US, We
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::database::kinds;
-use crate::records::at;
-use crate::world::{HOUR_US, SECOND_US, World, active, answered, header};
+use crate::common::database::kinds;
+use crate::common::records::at;
+use crate::webhooks::world::{HOUR_US, SECOND_US, World, active, answered, header};
 
 #[tokio::test]
 async fn each_gets_what_it_wants_of_its_own_organisation_once() {

@@ -20,10 +20,10 @@ use sidetone_model::webhook::{DeliveryStatus, NewWebhook, Webhooks};
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-use crate::database::kinds;
-use crate::receiver::{Receiver, Reply};
-use crate::records::TempDir;
-use crate::world::{World, answered, eventually, header};
+use crate::common::database::kinds;
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::webhooks::world::{World, answered, eventually, header};
 
 /// The state machine alone, with 10⁵ deliveries queued for each hanging endpoint, and one that responds in 20 ms and
 /// gets 100 events a second: two minutes in steps of 10 ms.

@@ -6,9 +6,9 @@ use sidetone::webhooks::schedule::{ATTEMPTS_MAX, PAUSES_S};
 use sidetone_model::access::Scope;
 use sidetone_model::webhook::{DeliveryStatus, DisabledReason, Webhooks};
 
-use crate::database::kinds;
-use crate::records::at;
-use crate::world::{HOUR_US, SECOND_US, World, active, answered};
+use crate::common::database::kinds;
+use crate::common::records::at;
+use crate::webhooks::world::{HOUR_US, SECOND_US, World, active, answered};
 
 /// W1: no delivery is lost in an outage of 14 hours, and every attempt is listed.
 #[tokio::test]

@@ -17,8 +17,8 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::{SECRET_OVERLAP_US, Webhooks};
 use standardwebhooks::Webhook;
 
-use crate::database::kinds;
-use crate::world::{World, answered, header};
+use crate::common::database::kinds;
+use crate::webhooks::world::{World, answered, header};
 
 /// The verifiers of docs/integrators.md, on a list of cases.
 const VERIFIER: &str = r#"

@@ -28,8 +28,8 @@ use sidetone_store::Store;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::database::{Kind, TestDatabase};
-use crate::records::{TempDir, at};
+use crate::common::database::{Kind, TestDatabase};
+use crate::common::records::{TempDir, at};
 
 pub const SECOND_US: i64 = 1_000_000;
 pub const HOUR_US: i64 = 3600 * SECOND_US;

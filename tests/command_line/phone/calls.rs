@@ -5,7 +5,7 @@ use std::time::Duration;
 use sidetone_phone::CallPlan;
 
 use super::handset::run;
-use crate::site::{Site, answering, until, within};
+use crate::common::site::{Site, answering, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_script_calls_hears_dials_and_hangs_up() {

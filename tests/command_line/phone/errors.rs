@@ -1,8 +1,8 @@
 //! The error messages after wrong input, and when the switch is unreachable.
 
 use super::handset::{run, start};
-use crate::records::TempDir;
-use crate::site::{DOMAIN, Site, within};
+use crate::common::records::TempDir;
+use crate::common::site::{DOMAIN, Site, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_password_and_an_unknown_user_are_said_so() {

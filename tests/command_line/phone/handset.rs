@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::records::TempDir;
-use crate::site::{DOMAIN, PASSWORD};
+use crate::common::records::TempDir;
+use crate::common::site::{DOMAIN, PASSWORD};
 
 /// The result of a run of the program.
 pub struct Run {

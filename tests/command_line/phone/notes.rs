@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone_phone::Noting;
 
 use super::handset::{Run, run};
-use crate::site::{Site, answering, calls, found, post, until, within};
+use crate::common::site::{Site, answering, calls, found, post, until, within};
 
 /// A note on the customer's debt, with nested data.
 fn debt() -> Value {

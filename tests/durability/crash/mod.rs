@@ -13,9 +13,9 @@ use serde_json::Value;
 use sidetone_phone::{Answering, CallPlan, Phone};
 use tokio::task::JoinHandle;
 
-use crate::killed::Engine;
-use crate::records::TempDir;
-use crate::site::{answering, calls, declare, directory, open_end, phone_config, registered, within};
+use crate::common::killed::Engine;
+use crate::common::records::TempDir;
+use crate::common::site::{answering, calls, declare, directory, open_end, phone_config, registered, within};
 
 async fn phone(engine: &Engine, number: &str, answering: Answering) -> Phone {
     registered(phone_config(engine.sip, number, answering)).await
@@ -64,7 +64,7 @@ async fn every_answered_call_has_exactly_one_record_after_kill_9() {
     }
 
     let engine = Engine::serve(dir.path()).await;
-    let first = crate::site::records(engine.http, 20).await;
+    let first = crate::common::site::records(engine.http, 20).await;
     assert_eq!(summary(&first), vec!["1002 CRASH answered"; 20]);
     assert_eq!(uuids(&first).len(), 20);
     for record in &first {
@@ -75,7 +75,7 @@ async fn every_answered_call_has_exactly_one_record_after_kill_9() {
     engine.kill();
     // No record is stored twice, and none was only in memory.
     let engine = Engine::serve(dir.path()).await;
-    assert_eq!(crate::site::records(engine.http, 20).await, first);
+    assert_eq!(crate::common::site::records(engine.http, 20).await, first);
     engine.kill();
 }
 
@@ -93,7 +93,7 @@ async fn ended_calls_stay_as_they_ended_and_ringing_ones_were_never_answered() {
         assert_eq!(within("a short call", other.call(plan)).await.unwrap().status, 200);
     }
     // The phone is notified of the end before the record is on the disk.
-    crate::site::records(engine.http, 5).await;
+    crate::common::site::records(engine.http, 5).await;
     let mut placed: Vec<_> = (0..6).map(|_| place(&caller, "1002")).collect();
     placed.extend((0..4).map(|_| place(&other, "1003")));
     calls(&caller, 0, 6).await;
@@ -109,7 +109,7 @@ async fn ended_calls_stay_as_they_ended_and_ringing_ones_were_never_answered() {
     expected.extend(["1002 NORMAL_CLEARING answered"; 5]);
     for _ in 0..2 {
         let engine = Engine::serve(dir.path()).await;
-        let records = crate::site::records(engine.http, 11).await;
+        let records = crate::common::site::records(engine.http, 11).await;
         assert_eq!(summary(&records), expected);
         engine.kill();
     }
@@ -134,7 +134,7 @@ async fn a_kill_in_the_middle_of_answers_forgets_no_caller_who_heard_one() {
             call.abort();
         }
         let engine = Engine::serve(dir.path()).await;
-        let records = crate::site::records_at_least(engine.http, known.len() + heard).await;
+        let records = crate::common::site::records_at_least(engine.http, known.len() + heard).await;
         let now = uuids(&records);
         assert_eq!(now.len(), records.len(), "a call has two records");
         assert!(now.is_superset(&known), "a record is gone");

@@ -18,11 +18,11 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::place;
-use crate::chosen::database_in;
-use crate::killed::{Engine, reaching};
-use crate::receiver::{Receiver, Reply};
-use crate::records::TempDir;
-use crate::site::{answering, calls, declare, directory, found, phone_config, registered, within};
+use crate::common::chosen::database_in;
+use crate::common::killed::{Engine, reaching};
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::common::site::{answering, calls, declare, directory, found, phone_config, registered, within};
 
 /// Phones of the extensions, and the notes each showed; those of earlier rounds stay registered.
 type Phones = Vec<(&'static str, Arc<Phone>)>;

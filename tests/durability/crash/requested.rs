@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::phone;
-use crate::killed::{Engine, reaching};
-use crate::receiver::{Received, Receiver, Reply};
-use crate::records::TempDir;
-use crate::site::{answering, calls, declare, directory, found, get, post, records};
+use crate::common::killed::{Engine, reaching};
+use crate::common::receiver::{Received, Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::common::site::{answering, calls, declare, directory, found, get, post, records};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_placed_call_has_its_record_and_its_reports_after_kill_9() {

@@ -13,11 +13,11 @@ use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
 use super::{phone, place};
-use crate::chosen::database_in;
-use crate::killed::Engine;
-use crate::records::TempDir;
-use crate::room_site::{directory, events, make, session};
-use crate::site::{answering, calls, declare, found};
+use crate::common::chosen::database_in;
+use crate::common::killed::Engine;
+use crate::common::records::TempDir;
+use crate::common::room::{directory, events, make, session};
+use crate::common::site::{answering, calls, declare, found};
 
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

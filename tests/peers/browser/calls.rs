@@ -4,11 +4,14 @@
 use serde_json::Value;
 
 use super::driver::{Browser, is_there};
-use crate::engine::Engine;
-use crate::peer::{self, Kind, OUTSIDE, Peer};
-use crate::programs::assert_good;
-use crate::sipp_scenarios::{self, Way};
-use crate::{ports, sound, tell, turn};
+use crate::common::ports;
+use crate::peers::engine::Engine;
+use crate::peers::peer::{self, Kind, OUTSIDE, Peer};
+use crate::peers::programs::assert_good;
+use crate::peers::sipp_scenarios::{self, Way};
+use crate::peers::sound;
+use crate::peers::tell;
+use crate::peers::turn;
 
 /// An engine whose extension 1003 is Chromium; `None` where that is not installed.
 fn engine(test: &str, port: u16) -> Option<Engine> {

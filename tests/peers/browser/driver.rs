@@ -16,9 +16,10 @@ use tokio::runtime::Runtime;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::engine::{self, Engine};
-use crate::process::Process;
-use crate::{peer, sound};
+use crate::common::process::Process;
+use crate::peers::engine::{self, Engine};
+use crate::peers::peer;
+use crate::peers::sound;
 
 /// Whether Chromium is installed.
 pub fn is_there() -> bool {

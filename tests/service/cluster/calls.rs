@@ -9,10 +9,10 @@ use sidetone_phone::Phone;
 use tokio::task::JoinHandle;
 
 use super::site::{Cluster, Node, operator};
-use crate::client::{Answer, Ask};
-use crate::idempotency::ADMIN;
-use crate::site::{answering, calls, found, open_end, phone_config, registered, within};
-use crate::two_nodes::Line;
+use crate::common::site::{answering, calls, found, open_end, phone_config, registered, within};
+use crate::service::client::{Answer, Ask};
+use crate::service::idempotency::ADMIN;
+use crate::service::two_nodes::Line;
 
 pub async fn get(http: SocketAddr, path: &str) -> Answer {
     Ask::new("GET", format!("/api/v1{path}")).bearer(ADMIN).send(http).await

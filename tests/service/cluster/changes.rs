@@ -8,9 +8,9 @@ use sidetone_phone::{Phone, PhoneConfig};
 use super::calls::{get, items};
 use super::site::{Cluster, Node};
 use super::stream::Stream;
-use crate::client::Ask;
-use crate::idempotency::{ADMIN, OTHER};
-use crate::site::{answering, found, phone_config, registered};
+use crate::common::site::{answering, found, phone_config, registered};
+use crate::service::client::Ask;
+use crate::service::idempotency::{ADMIN, OTHER};
 
 const ROUNDS: u64 = 6;
 
@@ -92,7 +92,7 @@ async fn a_key_that_is_deleted_at_one_node_is_refused_and_its_streams_end_at_ano
 async fn changes_are_found_without_nats() {
     let Some(mut cluster) = Cluster::start().await else { return };
     let first = cluster.node("first", 1).await;
-    let line = crate::two_nodes::Line::to(cluster.nats.address).await;
+    let line = crate::service::two_nodes::Line::to(cluster.nats.address).await;
     cluster.nats_url = format!("nats://{}", line.address);
     let second = cluster.node("second", 2).await;
     line.is_whole.send_replace(false);

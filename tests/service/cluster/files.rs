@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::calls::{Talk, all_records, get, items};
 use super::site::{Cluster, Node};
-use crate::client::{Answer, Ask};
-use crate::idempotency::ADMIN;
-use crate::site::{found, within};
+use crate::common::site::{found, within};
+use crate::service::client::{Answer, Ask};
+use crate::service::idempotency::ADMIN;
 
 async fn ask(method: &'static str, node: &Node, path: &str, body: Option<Value>) -> Answer {
     let ask = Ask::new(method, format!("/api/v1{path}")).bearer(ADMIN);

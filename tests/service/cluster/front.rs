@@ -8,8 +8,8 @@ use sidetone_phone::Phone;
 
 use super::calls::records;
 use super::site::{Cluster, Node};
-use crate::records::TempDir;
-use crate::site::{answering, found, phone_config, registered, talking, within};
+use crate::common::records::TempDir;
+use crate::common::site::{answering, found, phone_config, registered, talking, within};
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/cluster/kamailio.cfg");
 

@@ -18,9 +18,9 @@ use tokio::task::JoinHandle;
 use super::calls::{all_records, get, items};
 use super::rooms::{Guest, in_one_room, one_room};
 use super::site::{Cluster, Node, operator};
-use crate::client::Ask;
-use crate::idempotency::ADMIN;
-use crate::site::{answering, calls, found, phone_config, registered, talking, within};
+use crate::common::site::{answering, calls, found, phone_config, registered, talking, within};
+use crate::service::client::Ask;
+use crate::service::idempotency::ADMIN;
 
 const NAMES: [&str; 3] = ["first", "second", "third"];
 const CALLERS: [&str; 3] = ["1001", "1002", "1003"];

@@ -8,10 +8,10 @@ use sidetone_store::Store;
 use tokio::task::JoinHandle;
 
 use super::site::{Cluster, Node, operator};
-use crate::client::Ask;
-use crate::idempotency::directory;
-use crate::site::{answering, calls, declare_in, found, open_end, phone_config, registered, within};
-use crate::two_nodes::Line;
+use crate::common::site::{answering, calls, declare_in, found, open_end, phone_config, registered, within};
+use crate::service::client::Ask;
+use crate::service::idempotency::directory;
+use crate::service::two_nodes::Line;
 
 const SLOW_KEY: &str = "tel_slow0001_0123456789abcdef0123456789abcdef";
 const OTHER_KEY: &str = "tel_idle0001_0123456789abcdef0123456789abcdef";

@@ -22,11 +22,11 @@ use super::calls::{get, items};
 use super::kills::{http_answers, ids, setting};
 use super::rate::Rate;
 use super::site::{ALL_UP, Cluster, NAMES, Node};
-use crate::client::Ask;
-use crate::idempotency::{ADMIN, directory};
-use crate::site::{
+use crate::common::site::{
     PASSWORD, answering, calls, declare_in, found, open_end, phone_config, registered, within,
 };
+use crate::service::client::Ask;
+use crate::service::idempotency::{ADMIN, directory};
 
 /// New calls a second at each node, and how long each is up: 300 calls are up at three nodes.
 const RATE: f64 = 10.0;

@@ -14,7 +14,7 @@ use super::kills::setting;
 use super::long_kills::answered_calls;
 use super::rate::Rate;
 use super::site::{ALL_UP, Cluster, NAMES, Node};
-use crate::site::{found, phone_config, registered, within};
+use crate::common::site::{found, phone_config, registered, within};
 
 const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
 const CALLEES: [&str; 3] = ["1004", "1005", "1006"];

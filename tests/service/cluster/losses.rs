@@ -8,7 +8,7 @@ use super::calls::{get, items, records};
 use super::rooms::{Guest, one_room};
 use super::site::{ALL_UP, Cluster};
 use super::stream::Stream;
-use crate::site::found;
+use crate::common::site::found;
 
 const GUEST: &str = "1001";
 const TONE: u32 = 430;

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use super::nats::{Nats, program};
 use super::site::{Cluster, operator};
-use crate::client::Ask;
-use crate::idempotency::ADMIN;
-use crate::records::TempDir;
-use crate::served::{Served, Start};
-use crate::site::{found, within};
-use crate::two_nodes::Line;
+use crate::common::records::TempDir;
+use crate::common::site::{found, within};
+use crate::service::client::Ask;
+use crate::service::idempotency::ADMIN;
+use crate::service::served::{Served, Start};
+use crate::service::two_nodes::Line;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_see_each_other_a_death_an_order_to_stop_and_a_return() {

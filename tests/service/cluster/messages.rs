@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::site::{Cluster, Node};
-use crate::client::Ask;
-use crate::site::{answering, found, phone_config, registered, talking, within};
+use crate::common::site::{answering, found, phone_config, registered, talking, within};
+use crate::service::client::Ask;
 
 const CALLS: u64 = 60;
 

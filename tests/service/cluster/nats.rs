@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::records::TempDir;
-use crate::site::until;
+use crate::common::records::TempDir;
+use crate::common::site::until;
 
 /// A running server; killed when dropped.
 pub struct Nats {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::calls::{Talk, get};
 use super::site::{Cluster, operator};
-use crate::client::Ask;
-use crate::site::{answering, calls, found, open_end, phone_config, registered, within};
+use crate::common::site::{answering, calls, found, open_end, phone_config, registered, within};
+use crate::service::client::Ask;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_drained_from_another_machine() {

@@ -14,14 +14,14 @@ use super::calls::{all_records, get, items};
 use super::rooms::{Guest, one_room};
 use super::site::{Cluster, Node};
 use super::stream::Stream;
-use crate::client::{Answer, Ask};
-use crate::idempotency::{ADMIN, OTHER, post, teams};
-use crate::killed::reaching;
-use crate::receiver::{Receiver, Reply};
-use crate::records::TempDir;
-use crate::site::{
+use crate::common::killed::reaching;
+use crate::common::receiver::{Receiver, Reply};
+use crate::common::records::TempDir;
+use crate::common::site::{
     answering, calls, established, found, open_end, phone_config, registered, talking, until, within,
 };
+use crate::service::client::{Answer, Ask};
+use crate::service::idempotency::{ADMIN, OTHER, post, teams};
 
 const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
 const CALLEES: [&str; 3] = ["1004", "1005", "1006"];

@@ -17,11 +17,11 @@ use super::limits::{Outbound, carrier, counts_together, refused};
 use super::rooms::{Guest, in_one_room, one_room};
 use super::site::{ALL_UP, Cluster, Node, operator};
 use super::wire::Wire;
-use crate::client::Ask;
-use crate::idempotency::{ADMIN, directory, post, teams};
-use crate::site::{answering, calls, declare_in, found, phone_config, registered, talking, within};
-use crate::tones::hears;
-use crate::two_nodes::address_in;
+use crate::common::site::{answering, calls, declare_in, found, phone_config, registered, talking, within};
+use crate::common::tones::hears;
+use crate::service::client::Ask;
+use crate::service::idempotency::{ADMIN, directory, post, teams};
+use crate::service::two_nodes::address_in;
 
 const TONES: [u32; 2] = [430, 617];
 const GUESTS: [&str; 2] = ["1007", "1008"];

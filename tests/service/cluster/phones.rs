@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 
 use super::calls::{get, items};
 use super::site::{Cluster, Node};
-use crate::client::Ask;
-use crate::idempotency::ADMIN;
-use crate::site::{
+use crate::common::site::{
     answering, calls, established, found, open_end, phone_config, registered, talking, within,
 };
+use crate::service::client::Ask;
+use crate::service::idempotency::ADMIN;
 
 /// A phone of a node.
 pub async fn phone(node: &Node, number: &'static str) -> Phone {

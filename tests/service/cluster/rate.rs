@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::interval;
 
-use crate::site::within;
+use crate::common::site::within;
 
 /// Calls in progress, and the statuses of ended ones: 200 for an answered call.
 pub struct Rate {

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use super::calls::all_records;
 use super::rooms::{Guest, one_room};
 use super::site::{Cluster, Node, operator};
-use crate::site::{answering, found, phone_config, registered, talking, within};
-use crate::tones::hears;
+use crate::common::site::{answering, found, phone_config, registered, talking, within};
+use crate::common::tones::hears;
 
 const NAMES: [&str; 3] = ["first", "second", "third"];
 const CALLERS: [&str; 3] = ["1001", "1002", "1003"];

@@ -10,10 +10,10 @@ use sidetone_sip::sdp::CodecPolicy;
 use super::calls::{get, items};
 use super::rooms::{Guest, one_room};
 use super::site::{Cluster, Node};
-use crate::client::Ask;
-use crate::idempotency::ADMIN;
-use crate::site::{calls, found, phone_config, registered, within};
-use crate::tones::hears;
+use crate::common::site::{calls, found, phone_config, registered, within};
+use crate::common::tones::hears;
+use crate::service::client::Ask;
+use crate::service::idempotency::ADMIN;
 
 /// None is a sum of others or of their harmonics.
 const TONES: [u32; 3] = [430, 617, 941];

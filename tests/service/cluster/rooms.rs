@@ -12,11 +12,11 @@ use tokio::time::interval;
 
 use super::calls::{get, items, records};
 use super::site::{Cluster, Node, operator};
-use crate::client::Ask;
-use crate::idempotency::ADMIN;
-use crate::site::{calls, found, phone_config, registered, within};
-use crate::tones::{hears, level};
-use crate::two_nodes::Line;
+use crate::common::site::{calls, found, phone_config, registered, within};
+use crate::common::tones::{hears, level};
+use crate::service::client::Ask;
+use crate::service::idempotency::ADMIN;
+use crate::service::two_nodes::Line;
 
 /// None is a sum of others or of their harmonics.
 const TONES: [u32; 3] = [430, 617, 941];

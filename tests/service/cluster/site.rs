@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use sidetone_store::Store;
 
 use super::nats::{Nats, program};
-use crate::client::Ask;
-use crate::database::{Kind, TestDatabase, server};
-use crate::idempotency::directory;
-use crate::records::TempDir;
-use crate::served::{Served, Start, program_file};
-use crate::site::{declare_in, found};
+use crate::common::database::{Kind, TestDatabase, server};
+use crate::common::records::TempDir;
+use crate::common::site::{declare_in, found};
+use crate::service::client::Ask;
+use crate::service::idempotency::directory;
+use crate::service::served::{Served, Start, program_file};
 
 /// The settings shared by the nodes.
 pub struct Cluster {

@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::idempotency::ADMIN;
-use crate::site::within;
+use crate::common::site::within;
+use crate::service::idempotency::ADMIN;
 
 /// An open stream and what has arrived on it.
 pub struct Stream {

@@ -8,9 +8,9 @@ use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use super::phones::{phone, place};
 use super::rooms::{Guest, one_room};
 use super::site::Cluster;
-use crate::records::TempDir;
-use crate::site::{established, open_end, within};
-use crate::tones::hears;
+use crate::common::records::TempDir;
+use crate::common::site::{established, open_end, within};
+use crate::common::tones::hears;
 
 const TONES: [u32; 2] = [430, 617];
 

@@ -13,9 +13,9 @@ use tokio::net::UdpSocket;
 use uuid::Uuid;
 
 use super::site::{Cluster, Node};
-use crate::client::Ask;
-use crate::idempotency::directory;
-use crate::site::{declare_in, found};
+use crate::common::site::{declare_in, found};
+use crate::service::client::Ask;
+use crate::service::idempotency::directory;
 
 /// A registrar over UDP that accepts every client: whether each host is registered.
 #[derive(Clone, Default)]

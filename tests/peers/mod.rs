@@ -4,15 +4,6 @@
 //! They run where `SIDETONE_PEERS=1` is set, as `.ci/run` does, and need the Debian packages `sip-tester` and
 //! `baresip-core`, and use `linphone-cli`, `chromium`, `kamailio` and `kamailio-tls-modules` where installed; sipp
 //! plays captures through raw sockets, which needs root.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    unreachable_pub,
-    reason = "a helper of a test may fail the test, and these watch real programs by the clock"
-)]
 
 mod baresip;
 mod browser;
@@ -23,20 +14,12 @@ mod linphone;
 mod notes;
 mod peer;
 mod phone_transfers;
-#[path = "../common/ports.rs"]
-mod ports;
-#[path = "../common/process.rs"]
-mod process;
 mod programs;
-#[path = "../common/records.rs"]
-mod records;
 mod rooms;
 mod sipp;
 mod sipp_scenarios;
 mod sipvicious;
 mod sound;
-#[path = "../common/tunnel.rs"]
-mod tunnel;
 mod whispers;
 
 use std::io::Write;

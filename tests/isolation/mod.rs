@@ -3,36 +3,20 @@
 //! The operations come from the document and the expectations from the table in `policy.rs`: an operation without a
 //! row fails, and so does a row without an operation. Two tenants hold the same resources under recognisable names;
 //! no response to one contains anything of the other, and no response to a team contains anything of the other team.
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    unreachable_pub,
-    reason = "a helper of a test may fail the test"
-)]
 
-#[path = "../common/chosen.rs"]
-mod chosen;
 mod client;
-#[path = "../common/database.rs"]
-mod database;
 mod fixture;
 mod policy;
-#[path = "../common/records.rs"]
-mod records;
 mod schemathesis;
-#[path = "../common/site.rs"]
-mod site;
 mod unavailable;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::client::Answer;
-use crate::fixture::{Fixture, Tenant};
-use crate::policy::{ROWS, Row, Shape};
+use crate::isolation::client::Answer;
+use crate::isolation::fixture::{Fixture, Tenant};
+use crate::isolation::policy::{ROWS, Row, Shape};
 
 /// Every operation of the document has one row, and every row an operation.
 #[test]
@@ -252,7 +236,7 @@ fn the_list_of_nodes_has_the_limits_of_the_others() {
     let page = get("").json();
     assert_eq!(
         (&page["limit"], &page["offset"], &page["total"]),
-        (&50.into(), &0.into(), &site::nodes::count().into()),
+        (&50.into(), &0.into(), &crate::common::nodes::count().into()),
         "{page}"
     );
     let behind = get("?limit=500&offset=9223372036854775807").json();

@@ -1,29 +1,13 @@
 //! The load program (`examples/load`) against an engine: the engine reads what it provisions, and answers its requests.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail the test, and these wait for a real process"
-)]
 
 mod busy;
 mod engine;
-#[path = "../common/ports.rs"]
-mod ports;
-#[path = "../common/process.rs"]
-mod process;
-#[path = "../../examples/load/program/mod.rs"]
-mod program;
-#[path = "../common/records.rs"]
-mod records;
 
 use clap::Parser;
 
-use crate::engine::Engine;
+use crate::common::records::TempDir;
+use crate::load::engine::Engine;
 use crate::program::{Arguments, run};
-use crate::records::TempDir;
 
 /// Runs a command of the load program; its report as JSON.
 fn load(arguments: &[&str]) -> serde_json::Value {
@@ -147,7 +131,7 @@ fn phones_register_and_calls_carry_packets() {
 /// A bare relay forwards everything and changes nothing.
 #[test]
 fn a_bare_loop_carries_packets() {
-    let listen = format!("127.0.0.1:{}", ports::free(2));
+    let listen = format!("127.0.0.1:{}", crate::common::ports::free(2));
     let options = ["bare", "--listen", &listen, "--pairs", "1", "--lifetime", "60"];
     let bare = Arguments::parse_from(["load"].iter().chain(&options));
     std::thread::spawn(move || run(bare));

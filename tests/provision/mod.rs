@@ -1,28 +1,17 @@
 //! Apply files end to end: refusals and their messages, the created resources, and the changes of a second run.
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail the test"
-)]
 
 mod command;
 mod contract;
-#[path = "../common/database.rs"]
-mod database;
 mod prices;
-#[path = "../common/records.rs"]
-mod records;
 mod refused;
 mod rooms;
 mod spoken_names;
 mod users;
 
-use database::{TestDatabase, chosen};
+use crate::common::database::{TestDatabase, chosen};
+use crate::common::records::{TempDir, at};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use records::{TempDir, at};
 use serde_json::Value;
 use sidetone::provision::{Declaration, ProvisionError, Report, apply};
 use sidetone_store::Store;

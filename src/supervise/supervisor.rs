@@ -77,11 +77,8 @@ impl Supervisor {
         }))
     }
 
-    fn spawn<T: Send + 'static>(
-        &self,
-        task: Task,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
+    /// The future is boxed, so that tokio's task is compiled once for each result, not once for each future.
+    fn spawn<T: Send + 'static>(&self, task: Task, future: Run<'static, T>) -> JoinHandle<T> {
         match &self.0.background {
             Some(background) if task.is_background() => background.spawn(future),
             _ => tokio::spawn(future),
@@ -113,7 +110,7 @@ impl Supervisor {
         F: for<'a> Fn(&'a mut S) -> Run<'a> + Send + 'static,
     {
         let supervisor = self.clone();
-        self.spawn(task, async move { drop(supervisor.kept(task, state, run).await) })
+        self.spawn(task, Box::pin(async move { drop(supervisor.kept(task, state, run).await) }))
     }
 
     /// Like [`Supervisor::keep`]; completes with the final state of the task.
@@ -123,7 +120,7 @@ impl Supervisor {
         F: for<'a> Fn(&'a mut S) -> Run<'a> + Send + 'static,
     {
         let supervisor = self.clone();
-        self.spawn(task, async move { supervisor.kept(task, state, run).await })
+        self.spawn(task, Box::pin(async move { supervisor.kept(task, state, run).await }))
     }
 
     async fn kept<S, F>(self, task: Task, mut state: S, run: F) -> S
@@ -157,7 +154,7 @@ impl Supervisor {
         G: for<'a> FnOnce(&'a mut S) -> Run<'a> + Send + 'static,
     {
         let supervisor = self.clone();
-        tokio::spawn(async move {
+        let future: Run<'static> = Box::pin(async move {
             supervisor.set(task, Condition::Running);
             if supervisor.caught(task, Waked::Always, run(&mut state)).await.is_ok() {
                 supervisor.set(task, Condition::Ended);
@@ -170,7 +167,8 @@ impl Supervisor {
                 tracing::error!(task = task.as_str(), "the pending work of the task could not be saved");
             }
             supervisor.fail(task);
-        })
+        });
+        tokio::spawn(future)
     }
 
     /// Runs one unit of work beside the others of its kind; `None` after a panic.
@@ -180,7 +178,8 @@ impl Supervisor {
         F: Future<Output = T> + Send + 'static,
     {
         let supervisor = self.clone();
-        tokio::spawn(async move { supervisor.attempt(task, work).await })
+        let future: Run<'static, Option<T>> = Box::pin(async move { supervisor.attempt(task, work).await });
+        tokio::spawn(future)
     }
 
     /// Runs one unit of work in the task of the caller; `None` after a panic.

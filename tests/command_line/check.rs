@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common::records::TempDir;
 use sidetone_store::Store;
+
+use crate::common::records::TempDir;
 
 /// The exit code, stdout and stderr of `sidetone check` with this configuration.
 fn check(dir: &Path, config: &str) -> (i32, String, String) {

@@ -1,5 +1,4 @@
 //! The media of a browser: a full ICE agent of one candidate, DTLS, SRTP with G.711.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
 //! The database of a data directory, on the kind that `SIDETONE_TEST_DATABASE` chooses.
-#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "benches and other crates use a part")]
 
 use std::collections::HashSet;
 use std::path::Path;

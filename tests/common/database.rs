@@ -1,6 +1,6 @@
 //! A database of its own for every test: a SQLite file, or a database of the PostgreSQL server that
 //! `SIDETONE_TEST_POSTGRES` names.
-#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "benches and other crates use a part")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! A manual phone or carrier, over UDP or TCP: it sends only the responses that a test requests.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 

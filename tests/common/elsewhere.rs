@@ -1,6 +1,5 @@
 //! A network without sockets: names that resolve as configured, and receivers at any address, so that outgoing
 //! requests can be counted while time is paused.
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::collections::HashMap;
 use std::io;

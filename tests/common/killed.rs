@@ -1,5 +1,4 @@
 //! The engine as a process of its own, to be killed.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

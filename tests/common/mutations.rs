@@ -1,6 +1,6 @@
 //! Structurally broken SIP requests, by the classes of exception elements of the PROTOS suite (c07-sip): one element of
 //! a valid request is replaced by an invalid one.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test binary uses its own part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "benches and other crates use a part")]
 
 /// A request in which one element is broken.
 #[derive(Clone, Debug)]

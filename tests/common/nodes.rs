@@ -3,7 +3,7 @@
 //! With `SIDETONE_TEST_NODES=3` each request over HTTP goes to the next node in turn, while phones and carriers stay at the
 //! first one. It needs `SIDETONE_TEST_DATABASE=postgres`, and `SIDETONE_TEST_NATS` with the URL of a NATS server with
 //! JetStream; `.ci/three-nodes` starts both.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "benches and other crates use a part")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,3 @@
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 //! Free ports on the loopback, for programs that need a fixed port.
 
 use std::hash::{BuildHasher, RandomState};

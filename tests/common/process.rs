@@ -1,5 +1,4 @@
 //! A program that runs beside the test: killed when dropped, its output available for the failure message.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -1,6 +1,5 @@
 //! A tenant's server: an https receiver with a certificate of an authority made for the test. It responds as configured
 //! and records the requests.
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Call records and a throw-away directory for tests.
-#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "benches and other crates use a part")]
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,5 +1,4 @@
 //! URLs that a tenant may not make the engine request (test W6): every spelling of a target off the public Internet.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 /// A URL, and the beginning of the error message.
 pub const REFUSED_URLS: &[(&str, &str)] = &[

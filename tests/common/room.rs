@@ -1,5 +1,4 @@
 //! A conference room in a site, and its state as tests read it.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A complete engine on loopback, its directory, its phones, and its records as the API shows them.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "benches and other crates use a part")]
 
 use std::collections::BTreeSet;
 use std::future::Future;

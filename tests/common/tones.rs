@@ -1,5 +1,4 @@
 //! The tones in received audio (Goertzel).
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use sidetone_phone::Heard;
 

@@ -1,5 +1,4 @@
 //! Carries the SIP of a phone without TLS or WebSocket over a connection with it.
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! Manual SIP over a UDP socket: messages that the built-in phone would not send.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

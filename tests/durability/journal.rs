@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::records::{TempDir, answered, at, ended};
 use parking_lot::Mutex;
 use sidetone::cdr::journal::{Journal, JournalError, JournalOptions, Recovery, SteadyClock};
 use sidetone::cdr::writer::CdrWriter;
@@ -24,6 +23,8 @@ use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
 use sidetone_model::time::Timestamp;
 use sidetone_switch::rating::{FxTable, settle};
+
+use crate::common::records::{TempDir, answered, at, ended};
 
 /// A database in memory that refuses the first `refusals` transactions.
 #[derive(Default)]

@@ -8,6 +8,7 @@ mod corpus;
 use sidetone_phone::CallOutcome;
 
 use self::corpus::{RFC4475, RFC5118};
+
 use crate::common::site::{DOMAIN, PASSWORD, Site, answering, talking, within};
 use crate::common::wire::Wire;
 

@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
+use crate::common::schema::DOCUMENT;
 use crate::http::desk::{As, Desk};
 use crate::http::engine::Engine;
 
 /// Every list of the API with its parameters, as in the document. Lists below a single resource are
 /// tested beside that resource.
 fn lists() -> Vec<(String, Vec<Value>)> {
-    let document = sidetone_api::openapi();
+    let document = &*DOCUMENT;
     let paths = document["paths"].as_object().unwrap();
     let mut lists = Vec::new();
     for (path, item) in paths {

@@ -1,7 +1,7 @@
 //! Attacks and loads that take minutes, against the engine as a process of its own: floods, avalanches, broken
 //! messages, guessing, starvation and endurance. `docs/reliability.md` names the promise that each one measures.
 //!
-//! `cargo test --test long -- --ignored long_flood --nocapture` runs one of them. Every check prints one line of
+//! `cargo test --test engine -- --ignored long_flood --nocapture` runs one of them. Every check prints one line of
 //! JSON: `{"id":…,"pass":…,"figure":…,"limit":…}`. `docs/load-tests.md` lists the variables that set times and counts.
 
 mod avalanche;

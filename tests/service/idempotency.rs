@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::common::records::TempDir;
+use crate::common::schema::DOCUMENT;
 use crate::common::site::{PASSWORD, Site, answering, calls, declare, established, open_end, until, within};
 use crate::service::client::{Answer, Ask};
 use crate::service::served::{Served, Start, config};
@@ -457,7 +458,7 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
 
 /// Every POST and PATCH of the document that accepts a key.
 fn writing_operations() -> HashSet<String> {
-    let document = sidetone_api::openapi();
+    let document = &*DOCUMENT;
     let mut operations = HashSet::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {

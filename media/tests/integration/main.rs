@@ -15,6 +15,14 @@ mod fuzzing;
 
 mod addresses;
 mod audio;
+#[cfg(feature = "net")]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "relay/mod.rs"]
+mod by_epoll;
+#[cfg(feature = "net")]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "relay/mod.rs"]
+mod by_io_uring;
 mod codecs;
 mod deferred;
 mod dtmf_audio;
@@ -27,14 +35,6 @@ mod numbers;
 mod pcap_damage;
 mod perception;
 mod playout;
-#[cfg(feature = "net")]
-#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
-#[path = "relay/mod.rs"]
-mod relay_by_epoll;
-#[cfg(feature = "net")]
-#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
-#[path = "relay/mod.rs"]
-mod relay_by_io_uring;
 mod scenarios;
 mod sentences;
 mod sizes;

@@ -1,4 +1,4 @@
-//! Structurally broken requests during a call: a sample of what `cargo test --test long -- --ignored long_p4`
+//! Structurally broken requests during a call: a sample of what `cargo test --test engine -- --ignored long_p4`
 //! sends to a running engine (catalogue P4).
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! `kill -9` of one of three nodes at 30 calls/s with 300 calls and ten rooms up, at random moments.
 //!
-//! `SIDETONE_BINARY=$PWD/target/release/sidetone cargo test --test service long_kills -- --ignored --nocapture` makes
+//! `SIDETONE_BINARY=$PWD/target/release/sidetone cargo test --test engine -- long_kills --ignored --nocapture` makes
 //! twenty rounds with a release build of the nodes. `SIDETONE_KILL_ROUNDS`, `SIDETONE_KILL_LOST_AFTER` (seconds) and
 //! `SIDETONE_KILL_SEED` change it.
 

@@ -1,6 +1,6 @@
 //! A rolling upgrade of three nodes under 20 calls/s.
 //!
-//! `SIDETONE_BINARY=$PWD/target/release/sidetone cargo test --test service long_rolling -- --ignored --nocapture` runs it
+//! `SIDETONE_BINARY=$PWD/target/release/sidetone cargo test --test engine -- long_rolling --ignored --nocapture` runs it
 //! with a release build of the nodes.
 
 use std::collections::BTreeMap;

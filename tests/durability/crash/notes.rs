@@ -35,9 +35,20 @@ struct Targets {
 
 /// The response to a request of the key with all permissions; `None` when the engine died during it.
 async fn exchange(http: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    exchange_with(http, method, path, "", body).await
+}
+
+/// The same with more header lines.
+async fn exchange_with(
+    http: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(http).await.ok()?;
     let request = format!(
-        "{method} /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n\
+        "{method} /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n{headers}\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
@@ -199,7 +210,7 @@ fn next(sent: &AtomicUsize) -> Option<usize> {
 }
 
 /// Sends a note, every other one into a call. Returns its id when it was accepted, `None` when the engine died
-/// during the request.
+/// during the request. A node that is too busy for it gets it again with the same key, as the document says.
 async fn note(http: SocketAddr, targets: &Targets, place: usize) -> Option<String> {
     let body =
         json!({"title": format!("Note {place}"), "body": "Evacuate building 4", "ack": true}).to_string();
@@ -207,7 +218,18 @@ async fn note(http: SocketAddr, targets: &Targets, place: usize) -> Option<Strin
         0 => format!("/calls/{}/info", targets.calls[place / 2 % targets.calls.len()]),
         _ => format!("/extensions/{}/message", targets.extensions[place / 2 % targets.extensions.len()]),
     };
-    let (status, answer) = exchange(http, "POST", &path, &body).await?;
+    let key = format!("Idempotency-Key: note-{place}\r\n");
+    let accepted = async {
+        loop {
+            match exchange_with(http, "POST", &path, &key, &body).await {
+                Some((503, answer)) if answer["error"]["code"] == "node_busy" => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                exchanged => return exchanged,
+            }
+        }
+    };
+    let (status, answer) = within(&path, accepted).await?;
     assert_eq!(status, 202, "{path}: {answer}");
     Some(answer["id"].as_str().unwrap().to_owned())
 }

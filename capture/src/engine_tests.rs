@@ -1,6 +1,8 @@
 //! The engine as a whole: frames that were read ahead, calls that begin and end for hours, and the ladder.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{LazyLock, Mutex};
 
 use proptest::prelude::*;
 use sidetone_media::pcap::{Content, LinkType, Records, Writer, dissect};
@@ -87,6 +89,18 @@ const TEXTS: [&str; 8] = [
     "codec-switch duration=5s",
 ];
 
+/// A call of [`TEXTS`] that begins at `start_us`; it is composed once for all cases.
+fn composed(text: usize, number: u16, start_us: i64) -> Vec<Frame> {
+    type Calls = HashMap<(usize, u16), Vec<Frame>>;
+    static CALLS: LazyLock<Mutex<Calls>> = LazyLock::new(Mutex::default);
+    let mut calls = CALLS.lock().unwrap();
+    let frames = calls.entry((text, number)).or_insert_with(|| call(TEXTS[text], number, 0));
+    frames
+        .iter()
+        .map(|(at, source, destination, payload)| (*at + start_us, *source, *destination, payload.clone()))
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 12 } else { 256 }))]
 
@@ -100,7 +114,7 @@ proptest! {
     ) {
         // A repeated number is a call with the same ports, later or at the same time.
         let mut frames: Vec<Frame> =
-            calls.iter().flat_map(|(text, start_us, number)| call(TEXTS[*text], *number, *start_us)).collect();
+            calls.iter().flat_map(|(text, start_us, number)| composed(*text, *number, *start_us)).collect();
         for place in dropped {
             frames.swap_remove((place * frames.len() as f64) as usize % frames.len());
         }
@@ -112,7 +126,7 @@ proptest! {
         let options = EngineOptions { audio, ..EngineOptions::default() };
         let one = analyze(&file, options);
         let several = analyze_ahead(&file, block_len, options);
-        prop_assert_eq!(json(&one), json(&several));
+        prop_assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&several).unwrap());
         for (one, other) in one.calls.iter().zip(&several.calls) {
             prop_assert_eq!(&one.leg, &other.leg);
         }

@@ -206,6 +206,6 @@ fn the_proxy_ends_connections_and_leaves_the_rest_of_a_request_alone() {
 const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Nodes learn of each other's phones about 0.2 s after the registration.
 const KNOWN_MAX: Duration = Duration::from_secs(5);

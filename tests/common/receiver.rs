@@ -195,7 +195,7 @@ impl Seen {
     /// Waits for this many requests.
     pub async fn count(&self, count: usize) -> Vec<Received> {
         let mut requests = self.requests.subscribe();
-        let patience = Duration::from_secs(90);
+        let patience = Duration::from_secs(300);
         let waiting = requests.wait_for(|requests| requests.len() >= count);
         match tokio::time::timeout(patience, waiting).await {
             Ok(found) => found.unwrap().clone(),

@@ -386,5 +386,5 @@ pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
 /// The interval at which a condition is checked.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 /// Longer than any wait on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 pub const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";

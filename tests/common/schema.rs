@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use sidetone_model::event::Event;
 
-/// The API document: generating it takes a second of an unoptimised build.
+/// The API document, generated once.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(sidetone_api::openapi);
 
 /// Checks that a value is valid by a schema of the document; a panic names the place of the error.

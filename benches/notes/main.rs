@@ -29,6 +29,8 @@ mod nodes;
 mod records;
 #[path = "../../tests/common/site.rs"]
 mod site;
+#[path = "../../tests/common/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

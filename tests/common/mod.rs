@@ -18,4 +18,5 @@ pub mod schema;
 pub mod site;
 pub mod tones;
 pub mod tunnel;
+pub mod waiting;
 pub mod wire;

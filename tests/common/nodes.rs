@@ -17,6 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
+use super::waiting::PATIENCE;
+
 /// How many nodes a test runs on: one, unless `SIDETONE_TEST_NODES` says otherwise.
 pub fn count() -> usize {
     match std::env::var("SIDETONE_TEST_NODES").as_deref() {
@@ -206,6 +208,5 @@ fn the_proxy_ends_connections_and_leaves_the_rest_of_a_request_alone() {
 const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Nodes learn of each other's phones about 0.2 s after the registration.
 const KNOWN_MAX: Duration = Duration::from_secs(5);

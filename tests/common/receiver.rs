@@ -19,6 +19,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::waiting::PATIENCE;
+
 /// A certificate authority of one test.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -195,9 +197,8 @@ impl Seen {
     /// Waits for this many requests.
     pub async fn count(&self, count: usize) -> Vec<Received> {
         let mut requests = self.requests.subscribe();
-        let patience = Duration::from_secs(300);
         let waiting = requests.wait_for(|requests| requests.len() >= count);
-        match tokio::time::timeout(patience, waiting).await {
+        match tokio::time::timeout(PATIENCE, waiting).await {
             Ok(found) => found.unwrap().clone(),
             Err(_) => panic!("{} of {count} requests came", self.now().len()),
         }

@@ -1,8 +1,7 @@
 //! A complete engine on loopback, its directory, its phones, and its records as the API shows them.
-#![allow(dead_code, unreachable_pub, reason = "benches and other crates use a part")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "benches use a part")]
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
@@ -26,6 +25,8 @@ use tokio::net::TcpStream;
 use super::chosen::migrated_in;
 use super::nodes::{self, Nodes};
 use super::records::{TempDir, at};
+use super::waiting::{PATIENCE, POLL_EVERY};
+pub use super::waiting::{found, until, within};
 
 /// Every phone's password.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -175,37 +176,6 @@ impl Site {
     pub async fn idle(&self) {
         until("no call is left", || self.engine().live_calls() == 0).await;
     }
-}
-
-/// Waits for `future`, for as long as a slow machine may need.
-pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
-}
-
-/// Waits until `holds`.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    within(what, async {
-        while !holds() {
-            tokio::time::sleep(POLL_EVERY).await;
-        }
-    })
-    .await;
-}
-
-/// Polls until there is a value, and returns it.
-pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    within(what, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(POLL_EVERY).await;
-        }
-    })
-    .await
 }
 
 /// Waits until a phone has this many ringing calls and calls that are up.
@@ -383,8 +353,4 @@ pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
     }
 }
 
-/// The interval at which a condition is checked.
-const POLL_EVERY: Duration = Duration::from_millis(20);
-/// Longer than any wait on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(300);
 pub const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";

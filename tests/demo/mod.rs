@@ -1,3 +1,3 @@
-//! `sidetone demo --once --json`: every call of the demo ends with its intended verdict.
+//! `sidetone demo` as a process.
 
 mod verdicts;

@@ -112,6 +112,8 @@ fn proxies_of_the_environment_are_not_asked() {
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let report = String::from_utf8_lossy(&ran.stdout);
+    assert!(report.contains("1 passed"), "the name of this test is another: {report}");
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "the proxy was asked");
 }

@@ -1,4 +1,4 @@
-//! The contract of the store, on SQLite and on PostgreSQL.
+//! Call records, the directory, keys and the journal in the store; the rows that other modules begin with.
 
 use std::sync::atomic::Ordering;
 

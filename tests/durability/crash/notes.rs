@@ -23,6 +23,7 @@ use crate::common::killed::{Engine, reaching};
 use crate::common::receiver::{Receiver, Reply};
 use crate::common::records::TempDir;
 use crate::common::site::{answering, calls, declare, directory, found, phone_config, registered, within};
+use crate::common::waiting::POLL_EVERY;
 
 /// Phones of the extensions, and the notes each showed; those of earlier rounds stay registered.
 type Phones = Vec<(&'static str, Arc<Phone>)>;
@@ -223,7 +224,7 @@ async fn note(http: SocketAddr, targets: &Targets, place: usize) -> Option<Strin
         loop {
             match exchange_with(http, "POST", &path, &key, &body).await {
                 Some((503, answer)) if answer["error"]["code"] == "node_busy" => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(POLL_EVERY).await;
                 }
                 exchanged => return exchanged,
             }

@@ -1,7 +1,7 @@
 //! SIGKILL of one of three nodes at a random moment, with calls, a room and notes up.
 //!
-//! Two rounds with few calls; `SIDETONE_KILL_ROUNDS=20 cargo test --release --test engine -- cluster::kills --nocapture` runs
-//! twenty.
+//! Two rounds with few calls; twenty with
+//! `SIDETONE_KILL_ROUNDS=20 cargo test --release --test engine -- cluster::kills --nocapture`.
 //! `SIDETONE_KILL_SEED` repeats a run, as far as timing allows.
 
 use std::sync::Arc;

@@ -164,8 +164,8 @@ impl Store {
             let pool = SqlitePoolOptions::new()
                 .max_connections(connections)
                 .max_lifetime(None)
-                .acquire_timeout(READER_TIMEOUT)
-                .connect_with(options.clone());
+                .acquire_timeout(READER_TIMEOUT);
+            let pool = patiently(|| pool.clone().connect_with(options.clone()));
             pool.await.map(Connections::Sqlite).map_err(failed)
         };
         let trouble = Arc::new(Trouble::default());
@@ -216,10 +216,8 @@ impl Store {
             ("plan_cache_mode", "force_custom_plan".to_owned()),
         ]);
         let readers = async |connections| {
-            let pool = PgPoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(READER_TIMEOUT)
-                .connect_with(options.clone());
+            let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(READER_TIMEOUT);
+            let pool = patiently(|| pool.clone().connect_with(options.clone()));
             pool.await.map(Connections::Postgres).map_err(failed)
         };
         let trouble = Arc::new(Trouble::default());
@@ -371,6 +369,18 @@ fn kept_open() -> SqlitePoolOptions {
     SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None)
 }
 
+/// Opens readers. On a busy machine their first connection may take longer than a reader waits later, which must not
+/// prevent the start.
+async fn patiently<P, F: Future<Output = Result<P, sqlx::Error>>>(open: impl Fn() -> F) -> F::Output {
+    for _ in 1..READER_TRIES {
+        match open().await {
+            Err(sqlx::Error::PoolTimedOut) => {}
+            opened => return opened,
+        }
+    }
+    open().await
+}
+
 fn silent() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,
@@ -394,6 +404,8 @@ const READER_CACHE_KIB: &str = "-16384";
 const CHECKPOINT_PAGES: &str = "16384";
 /// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How often the first connection of readers is opened at the start, for that time each: 15 s together.
+const READER_TRIES: u32 = 10;
 /// Read connections for the engine itself and for authentication.
 const OWN_READERS_MAX: u32 = 4;
 /// PostgreSQL connections that organisations' requests cannot write on.

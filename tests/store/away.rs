@@ -1,7 +1,7 @@
-//! D3 on PostgreSQL: a server that becomes unreachable and recovers.
+//! D3 on PostgreSQL: a server that becomes unreachable and recovers, and one that is slow when the node starts.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sidetone::cdr::journal::Journal;
@@ -10,11 +10,13 @@ use sidetone_model::access::Scope;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
 use sidetone_store::{Location, Store};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::common::database::{Kind, TestDatabase, kinds};
 use crate::common::records::{TempDir, ended, organisation};
+use crate::common::waiting::within;
 
 /// The state of the connection between the store and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +26,28 @@ enum Line {
     Down,
 }
 
-/// A relay to `server` whose state is the value of the channel.
-async fn relay(server: String, line: watch::Receiver<Line>) -> SocketAddr {
+/// A relay to `server` whose state is the value of the channel. It does not answer the first `silent` connections of
+/// readers.
+async fn relay(server: String, line: watch::Receiver<Line>, silent: u32) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let left = Arc::new(Mutex::new(silent));
     tokio::spawn(async move {
         loop {
             let (mut near, _) = listener.accept().await.unwrap();
-            let (server, mut line) = (server.clone(), line.clone());
+            let (server, mut line, left) = (server.clone(), line.clone(), Arc::clone(&left));
             tokio::spawn(async move {
                 if *line.borrow_and_update() == Line::Down {
                     return;
                 }
+                let startup = startup_message(&mut near).await;
+                if is_silent(&startup, &mut left.lock().unwrap()) {
+                    // Until the store gives up.
+                    let _ = near.read_to_end(&mut Vec::new()).await;
+                    return;
+                }
                 let mut far = TcpStream::connect(server).await.unwrap();
+                far.write_all(&startup).await.unwrap();
                 tokio::select! {
                     _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                     _ = line.wait_for(|line| *line == Line::Down) => {}
@@ -45,6 +56,45 @@ async fn relay(server: String, line: watch::Receiver<Line>) -> SocketAddr {
         }
     });
     address
+}
+
+/// The first message of a client: its length in four bytes, the protocol, and its options.
+async fn startup_message(near: &mut TcpStream) -> Vec<u8> {
+    let mut message = vec![0; 4];
+    near.read_exact(&mut message).await.unwrap();
+    let length = u32::from_be_bytes(message[..4].try_into().unwrap());
+    message.resize(length as usize, 0);
+    near.read_exact(&mut message[4..]).await.unwrap();
+    message
+}
+
+/// Whether a connection is one of readers that gets no answer.
+fn is_silent(startup: &[u8], left: &mut u32) -> bool {
+    let is_silent = *left > 0 && String::from_utf8_lossy(startup).contains("default_transaction_read_only");
+    *left -= u32::from(is_silent);
+    is_silent
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_slow_at_the_start_does_not_prevent_it() {
+    if !kinds().contains(&Kind::Postgres) {
+        return;
+    }
+    let dir = TempDir::new();
+    let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
+    let Some((server, url)) = behind(&database.url()) else {
+        eprintln!("NOTICE: the server is not reached by TCP; that it is slow is not tested");
+        return;
+    };
+    let (_line, watched) = watch::channel(Line::Up);
+    // Each of them fails after 1.5 s.
+    let silent = 2;
+    let address = relay(server, watched, silent).await;
+    let location: Location = url.replace("{address}", &address.to_string()).parse().unwrap();
+    let store = within("the store", Store::open(location)).await.unwrap();
+    let scope = Scope::Organisation(organisation(1));
+    assert_eq!(store.list(scope, Window::at(0, 10).into()).await.unwrap().total, 0);
+    store.close().await;
 }
 
 #[test]
@@ -61,7 +111,7 @@ fn while_the_server_is_away_records_wait_and_lists_fail_soon() {
             return;
         };
         let (line, watched) = watch::channel(Line::Up);
-        let address = relay(server, watched).await;
+        let address = relay(server, watched, 0).await;
         let location: Location = url.replace("{address}", &address.to_string()).parse().unwrap();
         let store = Store::open(location).await.unwrap();
         let scope = Scope::Organisation(organisation(1));
@@ -94,5 +144,6 @@ fn behind(url: &str) -> Option<(String, String)> {
     let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(user, host)| (user, host));
     let user = if user.is_empty() { String::new() } else { format!("{user}@") };
     let server = if host.contains(':') { host.to_owned() } else { format!("{host}:5432") };
-    (!host.contains('%')).then(|| (server, format!("{head}://{user}{{address}}/{path}")))
+    // Without TLS the relay can read the first message.
+    (!host.contains('%')).then(|| (server, format!("{head}://{user}{{address}}/{path}?sslmode=disable")))
 }

@@ -32,10 +32,13 @@ pub(super) struct NodeLinks {
 impl NodeLinks {
     /// Replaces the UDP listener for the other nodes; `None` without TLS files.
     pub(super) async fn open(config: &Config, sip: &mut Sockets) -> Result<Option<NodeLinks>, StartError> {
-        let files = config.cluster.as_ref().and_then(|cluster| cluster.edge.as_ref()?.tls.as_ref());
-        let Some((files, listener)) = files.zip(config.internal_listener()) else { return Ok(None) };
+        let edge = config.cluster.as_ref().and_then(|cluster| cluster.edge.as_ref());
+        let files = edge.and_then(|edge| Some((edge.listen, edge.tls.as_ref()?)));
+        let Some(((address, files), listener)) = files.zip(config.internal_listener()) else {
+            return Ok(None);
+        };
         let names = NodeNames::default();
-        let task = sip.link_nodes(listener, node_tls(files, names.clone())?).await?;
+        let task = sip.link_nodes(listener, address, node_tls(files, names.clone())?).await?;
         let sender = sip.sender().links().cloned();
         Ok(sender.map(|sender| NodeLinks { task, sender, names }))
     }

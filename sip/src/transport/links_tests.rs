@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use crate::flow::{Flow, ListenerId};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const INTERNAL: ListenerId = ListenerId(0);
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// An authority that signs certificates of nodes.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -102,23 +103,30 @@ impl Drop for Node {
     }
 }
 
+fn bind(configured: SocketAddr) -> Sockets {
+    let config = TcpConfig { limits: TcpLimits::default(), tls: None, origins: Vec::new() };
+    Sockets::bind(&[configured], &[], config).unwrap()
+}
+
+fn address_of(sockets: &Sockets) -> SocketAddr {
+    sockets.sender().udp().listeners().next().unwrap().1
+}
+
 impl Node {
-    async fn at(address: &str, tls: impl FnOnce(SocketAddr) -> NodeTls) -> Node {
-        let config = || TcpConfig { limits: TcpLimits::default(), tls: None, origins: Vec::new() };
-        let mut sockets = Sockets::bind(&[address.parse().unwrap()], &[], config()).unwrap();
-        let (_, address) = sockets.sender().udp().listeners().next().unwrap();
-        let mut task = sockets.link_nodes(INTERNAL, tls(address)).await.unwrap();
+    async fn at(configured: SocketAddr, tls: NodeTls) -> Node {
+        let mut sockets = bind(configured);
+        let mut task = sockets.link_nodes(INTERNAL, configured, tls).await.unwrap();
+        let address = address_of(&sockets);
         Node { sockets, address, task: tokio::spawn(async move { task.run().await }) }
     }
 
     /// A node of this authority that the others know.
     async fn new(authority: &Authority, peers: &Arc<Peers>) -> Node {
         let own = authority.sign();
-        Node::at("127.0.0.1:0", |address| {
-            peers.known.lock().unwrap().insert(address, own.0.clone());
-            authority.tls(own, peers)
-        })
-        .await
+        let certificate = own.0.clone();
+        let node = Node::at(ANY_PORT, authority.tls(own, peers)).await;
+        peers.known.lock().unwrap().insert(node.address, certificate);
+        node
     }
 
     /// Closes its sockets.
@@ -161,6 +169,22 @@ impl Node {
 }
 
 #[tokio::test]
+async fn a_port_that_is_in_use_for_tcp_is_replaced_if_the_system_selected_it() {
+    let (authority, peers) = (Authority::new(), Arc::default());
+    let tls = || authority.tls(authority.sign(), &peers);
+    let mut sockets = bind(ANY_PORT);
+    let selected = address_of(&sockets);
+    // A connection of another program may have the same port.
+    let in_use = TcpListener::bind(selected).await.unwrap();
+    let error = sockets.link_nodes(INTERNAL, selected, tls()).await.err().unwrap();
+    assert_eq!((error.source.kind(), error.address), (io::ErrorKind::AddrInUse, selected));
+    let task = sockets.link_nodes(INTERNAL, ANY_PORT, tls()).await.unwrap();
+    assert_ne!(address_of(&sockets), selected);
+    assert!(TcpListener::bind(address_of(&sockets)).await.is_err(), "it is bound for TCP, too");
+    drop((in_use, task));
+}
+
+#[tokio::test]
 async fn datagrams_of_nodes_pass_both_ways_and_those_over_udp_do_not() {
     let (authority, peers) = (Authority::new(), Arc::default());
     let (mut one, mut other) = (Node::new(&authority, &peers).await, Node::new(&authority, &peers).await);
@@ -185,7 +209,7 @@ async fn a_stranger_is_refused_as_client_and_as_server() {
     // Its certificate is from another authority, which it trusts.
     let (foreign, theirs) = (Authority::new(), Arc::default());
     let own = foreign.sign();
-    let stranger = Node::at("127.0.0.1:0", |_| foreign.tls(own, &theirs)).await;
+    let stranger = Node::at(ANY_PORT, foreign.tls(own, &theirs)).await;
     theirs.known.lock().unwrap().insert(node.address, foreign.sign().0);
     stranger.send(node.address, "hello").unwrap();
     fails(&theirs, "invalid peer certificate").await;
@@ -243,11 +267,8 @@ async fn a_node_that_is_gone_delays_no_other_and_is_reached_again_when_it_is_bac
     let own = authority.sign();
     let again = own.0.clone();
     let key = own.1.clone_key();
-    let mut gone = Node::at("127.0.0.1:0", |address| {
-        peers.known.lock().unwrap().insert(address, own.0.clone());
-        authority.tls(own, &peers)
-    })
-    .await;
+    let mut gone = Node::at(ANY_PORT, authority.tls(own, &peers)).await;
+    peers.known.lock().unwrap().insert(gone.address, again.clone());
     one.reaches(&mut gone, "before").await;
     let address = gone.address;
     gone.ends().await;
@@ -264,6 +285,6 @@ async fn a_node_that_is_gone_delays_no_other_and_is_reached_again_when_it_is_bac
     one.reaches(&mut there, "at once").await;
     held.abort();
     let _ = held.await;
-    let mut back = Node::at(&address.to_string(), |_| authority.tls((again, key), &peers)).await;
+    let mut back = Node::at(address, authority.tls((again, key), &peers)).await;
     one.reaches(&mut back, "after").await;
 }

@@ -44,25 +44,38 @@ impl Sockets {
         Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp, links: None })
     }
 
-    /// Replaces a UDP listener by TLS connections between nodes, at the same address: UDP datagrams to it are dropped
-    /// from now on. The caller must run the returned task.
+    /// Replaces the UDP listener that was opened at `configured` by TLS connections between nodes, at the same address:
+    /// UDP datagrams to it are dropped from now on. The caller must run the returned task.
+    ///
+    /// With port 0, the listener gets another port when the one that is free for UDP is in use for TCP. There must be no
+    /// [`Sender`] yet.
     ///
     /// # Errors
     /// When the address cannot be bound for connections, or there is no such listener.
     pub async fn link_nodes(
         &mut self,
         listener: ListenerId,
+        configured: SocketAddr,
         tls: NodeTls,
     ) -> Result<NodeLinkTask, BindError> {
-        let address =
-            self.sender().udp.listeners().find(|(id, _)| *id == listener).map(|(_, address)| address);
         let failed = |address, source| BindError { protocol: Protocol::Tls, address, source };
-        let unknown = || failed(SocketAddr::from(([0, 0, 0, 0], 0)), io::ErrorKind::NotFound.into());
-        let address = address.ok_or_else(unknown)?;
-        let socket = TcpListener::bind(address).await.map_err(|source| failed(address, source))?;
-        let (task, sender, received) = NodeLinkTask::new(socket, (listener, address), tls);
-        self.links = Some((sender, received));
-        Ok(task)
+        let mut tries_left = if configured.port() == 0 { PORT_TRIES } else { 0 };
+        loop {
+            let address = self.udp.address(listener);
+            let address = address.ok_or_else(|| failed(configured, io::ErrorKind::NotFound.into()))?;
+            match TcpListener::bind(address).await {
+                Ok(socket) => {
+                    let (task, sender, received) = NodeLinkTask::new(socket, (listener, address), tls);
+                    self.links = Some((sender, received));
+                    return Ok(task);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries_left > 0 => {
+                    tries_left -= 1;
+                    self.udp.reopen(listener, configured)?;
+                }
+                Err(error) => return Err(failed(address, error)),
+            }
+        }
     }
 
     /// A handle for sending.
@@ -184,3 +197,6 @@ impl Sender {
 async fn next_of(received: Option<&mut Received>) -> Option<(Flow, Bytes)> {
     received?.recv().await
 }
+
+/// How many ports that the system selects for UDP are tried for TCP.
+const PORT_TRIES: u32 = 16;

@@ -81,13 +81,11 @@ impl UdpTransport {
     pub fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
         let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
         for address in addresses {
-            let failed = |source| BindError { protocol: Protocol::Udp, address: *address, source };
             // An IPv6 listener also serves IPv4 unless that port has its own IPv4 listener.
             let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
-            let socket = open(*address, v6_only).map_err(failed)?;
-            let local = socket.local_addr().map_err(failed)?;
-            listeners.push(Listener { socket: socket.try_clone().map_err(failed)?, local });
-            sockets.push(UdpSocket::from_std(socket).map_err(failed)?);
+            let (socket, listener) = listen(*address, v6_only)?;
+            sockets.push(socket);
+            listeners.push(listener);
         }
         let shared = Shared {
             listeners,
@@ -102,6 +100,28 @@ impl UdpTransport {
         };
         let sender = UdpSender { shared: Arc::new(shared) };
         Ok(UdpTransport { sockets, sender, buffer: vec![0; DATAGRAM_BYTES_MAX], turn: 0 })
+    }
+
+    /// The address of a listener, with its actual port.
+    pub(super) fn address(&self, listener: ListenerId) -> Option<SocketAddr> {
+        self.sender.listeners().find(|(id, _)| *id == listener).map(|(_, address)| address)
+    }
+
+    /// Opens a listener again, at another port if the port of `configured` is 0.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, there is no such listener, or a sender exists already.
+    pub(super) fn reopen(&mut self, id: ListenerId, configured: SocketAddr) -> Result<(), BindError> {
+        let at = id.0 as usize;
+        let shared = Arc::get_mut(&mut self.sender.shared);
+        let places = self.sockets.get_mut(at).zip(shared.and_then(|shared| shared.listeners.get_mut(at)));
+        let Some((socket, listener)) = places else {
+            let source = io::ErrorKind::NotFound.into();
+            return Err(BindError { protocol: Protocol::Udp, address: configured, source });
+        };
+        // The earlier socket is open until then, so its port is not selected again.
+        (*socket, *listener) = listen(configured, false)?;
+        Ok(())
     }
 
     /// A handle for sending.
@@ -309,6 +329,15 @@ fn now() -> Instant {
 
 /// A listener's socket. Without SO_REUSEADDR: with two engines on one port each would receive half of the
 /// calls.
+/// The two handles of a new socket.
+fn listen(address: SocketAddr, v6_only: bool) -> Result<(UdpSocket, Listener), BindError> {
+    let failed = |source| BindError { protocol: Protocol::Udp, address, source };
+    let socket = open(address, v6_only).map_err(failed)?;
+    let local = socket.local_addr().map_err(failed)?;
+    let listener = Listener { socket: socket.try_clone().map_err(failed)?, local };
+    Ok((UdpSocket::from_std(socket).map_err(failed)?, listener))
+}
+
 fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(SocketProtocol::UDP))?;
     if address.is_ipv6() {

@@ -61,10 +61,11 @@ async fn no_longer_passes(from: &UdpSocket, port: u16, to: &UdpSocket, call: &Ha
     let mut buffer = [0; 2_048];
     within("the end of the video", async {
         let mut dropped = 0;
-        for sequence in 20.. {
+        // After the packets of `talk`.
+        for (sequence, audio) in (20..).zip(62_u16..) {
             let late = rtp(102, sequence, 12_000, &[7; 1_200]);
             from.send_to(&late, ("127.0.0.1", port)).await.unwrap();
-            let audio = rtp(0, 62 + sequence, u32::from(62 + sequence) * 160, &[0x55; 160]);
+            let audio = rtp(0, audio, u32::from(audio) * 160, &[0x55; 160]);
             call.media[0].send_to(&audio, ("127.0.0.1", audio_port)).await.unwrap();
             while call.media[1].recv(&mut buffer).await.unwrap() != audio.len()
                 || buffer[..audio.len()] != audio

@@ -19,76 +19,92 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder or file, the names that must not occur in its `use` lines or paths, and why.
-const FLOORS: &[(&str, &[&str], &str)] = &[
+const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
         "switch/src/conference",
         &["sidetone_sip", "sidetone_media", "crate::call", "crate::io", "crate::live", "crate::machine"],
-        "rooms are pure",
+        "rooms are machines that know neither SIP nor RTP",
     ),
     (
         "src/accounts",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
-        "accounts stand between the face and the store",
+        "accounts know neither SQL nor HTTP",
     ),
     (
         "src/call_info",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
-        "a callback is beside the calls",
+        "a callback knows neither SQL, the API nor calls",
     ),
     (
         "src/outbound_http",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
-        "the guarded client imports none of its users",
+        "the HTTP client knows none of its users",
     ),
-    ("src/prompts", &["sqlx", "axum", "sidetone_api", "sidetone_sip"], "sounds are played by others"),
-    ("src/prompts/library.rs", &["tokio"], "a clip is in memory before it is asked for"),
+    (
+        "src/prompts",
+        &["sqlx", "axum", "sidetone_api", "sidetone_sip"],
+        "prompts know neither SQL, the API nor SIP",
+    ),
+    (
+        "src/prompts/library.rs",
+        &["tokio"],
+        "a clip is in memory before it is played, so playing needs no task",
+    ),
     (
         "src/recorder",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip"],
-        "a recording knows the mix and the disk",
+        "a recording knows only the mix and the disk",
     ),
     (
         "src/recorder/recordings.rs",
         &["tokio", "std::fs"],
-        "what is done when a disk fails is tried on every disk",
+        "what follows a failed write is decided without I/O, so that tests can fail any write",
     ),
     (
         "src/traces",
         &["tokio", "sqlx", "axum", "sidetone_api", "sidetone_sip"],
-        "a trace knows a leg and the disk",
+        "a trace knows only a leg and the disk",
     ),
-    ("src/traces/sink.rs", &["std::fs"], "a worker waits for nothing"),
-    ("src/recorder/sink.rs", &["tokio", "std::fs"], "a mix waits for nothing"),
-    ("src/recorder/thread.rs", &["tokio"], "a disk that stalls holds up one thread"),
+    ("src/traces/sink.rs", &["std::fs"], "an RTP worker must not block"),
+    ("src/recorder/sink.rs", &["tokio", "std::fs"], "a mix must not block"),
+    (
+        "src/recorder/thread.rs",
+        &["tokio"],
+        "writing is on a thread of its own, so that a disk that stalls blocks only it",
+    ),
     (
         "src/tap",
         &["sqlx", "axum", "sidetone_api", "crate::driver", "sidetone_switch::machine"],
-        "a tap carries no calls",
+        "a tap has no switch and no API of its own",
     ),
-    ("src/tap/cdr_mapper.rs", &["tokio"], "a record of what was heard is built purely"),
-    ("src/tap/session.rs", &["tokio", "nix", "netring"], "packets come from anywhere"),
+    ("src/tap/cdr_mapper.rs", &["tokio"], "records are built without I/O"),
+    (
+        "src/tap/session.rs",
+        &["tokio", "nix", "netring"],
+        "packets are its inputs; another file receives them",
+    ),
     (
         "src/webhooks",
         &["sqlx", "axum", "sidetone_api", "sidetone_sip", "sidetone_media"],
-        "webhooks import only the store",
+        "webhooks use the store and the HTTP client only",
     ),
-    ("src/webhooks/schedule.rs", &["tokio"], "when to try again is pure"),
-    ("src/webhooks/scheduler.rs", &["tokio"], "who may send now is pure"),
+    ("src/webhooks/schedule.rs", &["tokio"], "the times of retries are computed without I/O"),
+    ("src/webhooks/scheduler.rs", &["tokio"], "the next sender is selected without I/O"),
 ];
 
 /// Folders in which only the listed parts may use a name: `(root, allowed parts, names, why)`.
-const ONLY: &[(&str, &[&str], &[&str], &str)] = &[
+const LIMITED: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "media/src",
         &["media/src/net"],
         &["sidetone_wire", "crossbeam_channel"],
-        "sockets live in media/src/net",
+        "sockets are in media/src/net",
     ),
-    ("cluster/src", &["cluster/src/nats"], &["async_nats", "tokio"], "sockets live in cluster/src/nats"),
-    ("sip/src", &["sip/src/message"], &["rsip"], "rsip stays behind the message layer"),
-    ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types stays behind the SDP layer"),
-    ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets live in sip/src/transport"),
-    ("src", &["src/tap/ring.rs"], &["netring"], "frames are lent and never let go"),
+    ("cluster/src", &["cluster/src/nats"], &["async_nats", "tokio"], "connections are in cluster/src/nats"),
+    ("sip/src", &["sip/src/message"], &["rsip"], "rsip is used by the message layer only"),
+    ("sip/src", &["sip/src/sdp"], &["sdp_types"], "sdp-types is used by the SDP layer only"),
+    ("sip/src", &["sip/src/transport"], &["tokio", "socket2"], "sockets are in sip/src/transport"),
+    ("src", &["src/tap/ring.rs"], &["netring"], "frames of the kernel's ring are borrowed in one file"),
 ];
 
 /// A member of the workspace, the members it may depend on, and the crates it never depends on. A member cannot
@@ -114,14 +130,14 @@ const MEMBERS: &[(&str, &[&str], &[&str])] = &[
 const IO: &[&str] = &["axum", "crossbeam-channel", "nix", "socket2", "sqlx", "tokio"];
 
 #[test]
-fn floors_are_kept() {
+fn forbidden_imports_are_absent() {
     let mut broken = Vec::new();
-    for (room, names, why) in FLOORS {
-        for file in rust_files(room) {
+    for (place, names, why) in FORBIDDEN {
+        for file in rust_files(place) {
             broken.extend(naming(&file, names).into_iter().map(|line| format!("{line}: {why}")));
         }
     }
-    for (root, parts, names, why) in ONLY {
+    for (root, parts, names, why) in LIMITED {
         for file in rust_files(root) {
             let path = relative(&file);
             if parts.iter().any(|part| path.starts_with(part)) {
@@ -130,16 +146,16 @@ fn floors_are_kept() {
             broken.extend(naming(&file, names).into_iter().map(|line| format!("{line}: {why}")));
         }
     }
-    assert!(broken.is_empty(), "floors crossed:\n{}", broken.join("\n"));
+    assert!(broken.is_empty(), "forbidden imports:\n{}", broken.join("\n"));
 }
 
 /// Every rule names an existing folder or module: after a rename it would pass without checking anything.
 #[test]
 fn rules_name_what_exists() {
-    let floors = FLOORS.iter().map(|(place, names, _)| (*place, *names));
-    let only = ONLY.iter().map(|(place, _, names, _)| (*place, *names));
+    let forbidden = FORBIDDEN.iter().map(|(place, names, _)| (*place, *names));
+    let limited = LIMITED.iter().map(|(place, _, names, _)| (*place, *names));
     let mut missing = Vec::new();
-    for (place, names) in floors.chain(only) {
+    for (place, names) in forbidden.chain(limited) {
         if rust_files(place).is_empty() {
             missing.push(place.to_owned());
         }
@@ -151,17 +167,17 @@ fn rules_name_what_exists() {
             }
         }
     }
-    for (place, parts, ..) in ONLY {
+    for (place, parts, ..) in LIMITED {
         missing.extend(
             parts.iter().filter(|part| !root().join(part).exists()).map(|part| format!("{place}: {part}")),
         );
     }
-    assert!(missing.is_empty(), "rules name what is not there: {missing:#?}");
+    assert!(missing.is_empty(), "rules name files that do not exist: {missing:#?}");
 }
 
 /// Cargo refuses an import that the manifest does not name; this checks the manifests.
 #[test]
-fn members_depend_on_lower_floors_only() {
+fn members_depend_on_the_listed_members_only() {
     let mut broken = Vec::new();
     for (member, allowed, never) in MEMBERS {
         for name in dependencies(member) {
@@ -181,7 +197,7 @@ fn members_depend_on_lower_floors_only() {
 
 /// The workspace forbids `unsafe`; only the crate of the system calls has its own lints.
 #[test]
-fn unsafe_lives_in_wire() {
+fn only_wire_may_contain_unsafe() {
     let manifest = |member: &str| {
         fs::read_to_string(root().join(member).join("Cargo.toml")).expect("a member has a manifest")
     };
@@ -195,7 +211,7 @@ fn unsafe_lives_in_wire() {
 
 /// `app` imports every part, so that only the entry points and the root of a tap may import it.
 #[test]
-fn only_entry_points_know_the_composition_root() {
+fn only_entry_points_import_the_composition_root() {
     let mut broken = Vec::new();
     for file in rust_files("src") {
         let path = relative(&file);
@@ -218,7 +234,7 @@ fn only_entry_points_know_the_composition_root() {
 
 /// SQL statements are only in the store, next to the function that runs them.
 #[test]
-fn sql_lives_in_the_store() {
+fn only_the_store_contains_sql() {
     let verbs = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "CREATE TABLE"];
     let mut broken = Vec::new();
     for root in sources() {
@@ -240,24 +256,24 @@ fn sql_lives_in_the_store() {
 /// Where tasks and threads may be started: `(file or folder, why)`. All others belong to the supervisor.
 const SPAWNERS: &[(&str, &str)] = &[
     ("src/supervise", "the supervisor itself"),
-    ("sip/src/transport/tcp/task.rs", "counts panics, tells the driver, starts the listener again"),
-    ("media/src/net/relay.rs", "the workers catch panics themselves; one that ends is noted"),
-    ("media/src/net/real_time.rs", "tries whether a thread may have a priority; it is joined at once"),
-    ("api/src/server/accept.rs", "a set of connections whose ends are looked at; a panic is counted"),
-    ("api/src/idempotency/layer.rs", "awaited at once; a panic is a 500"),
+    ("sip/src/transport/tcp/task.rs", "counts panics, notifies the driver, restarts the listener"),
+    ("media/src/net/relay.rs", "the workers catch panics themselves; the end of one is reported"),
+    ("media/src/net/real_time.rs", "checks whether a thread may have a priority; it is joined immediately"),
+    ("api/src/server/accept.rs", "a set of connections; their results are read and panics counted"),
+    ("api/src/idempotency/layer.rs", "awaited immediately; a panic is a 500"),
     ("src/call_info/asking.rs", "a set of requests, each of them supervised"),
     (
         "src/call_requests/callbacks.rs",
-        "a set of posts whose ends are looked at; a panic is a failed attempt",
+        "a set of requests; their results are read, and a panic is a failed attempt",
     ),
-    ("src/webhooks/worker.rs", "a set of posts whose ends are looked at; a panic is counted"),
-    ("store/src/lent_connection.rs", "gives a connection back; after a panic the pool opens another one"),
+    ("src/webhooks/worker.rs", "a set of requests; their results are read and panics counted"),
+    ("store/src/lent_connection.rs", "returns a connection; after a panic the pool opens another one"),
     (
         "store/src/database_health.rs",
-        "asks whether the server answers; without it the time-outs of statements hold",
+        "checks whether the server answers; without it the timeouts of statements still apply",
     ),
     ("capture/src/read_ahead.rs", "threads of one analysis, joined before it returns"),
-    ("phone/src", "phones, no part of the engine"),
+    ("phone/src", "phones are not part of the engine"),
 ];
 
 /// Whether a line starts a task or a thread. `spawn_blocking` does not count: its caller awaits it and gets its panic
@@ -289,25 +305,25 @@ fn tasks_and_threads_belong_to_the_supervisor() {
             }
         }
     }
-    assert!(broken.is_empty(), "these begin tasks that have no owner: {broken:#?}");
+    assert!(broken.is_empty(), "these start tasks that have no owner: {broken:#?}");
     let unused: Vec<_> = SPAWNERS.iter().zip(used).filter(|(_, used)| !used).collect();
-    assert!(unused.is_empty(), "these begin none any more: {unused:?}");
+    assert!(unused.is_empty(), "these start no task any more: {unused:?}");
 }
 
 /// A `mod.rs` contains only declarations, and no `foo.rs` exists beside `foo/`.
 #[test]
-fn modules_have_one_door() {
+fn mod_files_contain_no_code() {
     let mut broken = Vec::new();
     for root in sources() {
         for file in rust_files(&root) {
             if file.with_extension("").is_dir() {
-                broken.push(format!("{} stands beside a folder of its name", relative(&file)));
+                broken.push(format!("{} is beside a folder of its name", relative(&file)));
             }
             if file.ends_with("mod.rs") {
-                let holds_code =
+                let is_code =
                     |(_, line): &(usize, String)| line.starts_with("fn ") || line.starts_with("impl");
-                if code_lines(&file).iter().any(holds_code) {
-                    broken.push(format!("{} holds code", relative(&file)));
+                if code_lines(&file).iter().any(is_code) {
+                    broken.push(format!("{} contains code", relative(&file)));
                 }
             }
         }
@@ -315,9 +331,9 @@ fn modules_have_one_door() {
     assert!(broken.is_empty(), "{broken:?}");
 }
 
-/// The helper of the rules above finds the names that it should find: a check that cannot fail is worthless.
+/// The search of the rules above finds the names that it should find.
 #[test]
-fn the_reader_finds_a_crossing() {
+fn the_search_finds_imports() {
     let line = |text: &str| names_one_of(text, &["tokio"]);
     assert!(line("use tokio::net::UdpSocket;"));
     assert!(line("let socket = tokio::net::UdpSocket::bind(address);"));
@@ -378,8 +394,8 @@ fn sources() -> Vec<String> {
 }
 
 /// Every Rust file of a part (a folder or one file).
-fn rust_files(room: &str) -> Vec<PathBuf> {
-    let path = root().join(room);
+fn rust_files(place: &str) -> Vec<PathBuf> {
+    let path = root().join(place);
     if path.is_file() {
         return vec![path];
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::circles::{circles, describe};
@@ -70,6 +71,47 @@ fn the_map_lists_every_part() {
     let gone: Vec<&String> = listed.iter().filter(|part| !crate::root().join(part).exists()).collect();
     assert!(gone.is_empty(), "ARCHITECTURE.md has lines for what is not there: {gone:#?}");
 }
+
+/// Every file that `ARCHITECTURE.md` and `docs/code-map.md` name exists; a path may begin below a crate.
+#[test]
+fn the_maps_name_files_that_exist() {
+    let mut paths = Vec::new();
+    let folders = members().into_iter().chain(MORE_FOLDERS.map(str::to_owned));
+    folders.for_each(|folder| add_paths(&crate::root().join(folder), &mut paths));
+    let exists = |named: &str| paths.iter().any(|path| format!("/{path}").ends_with(&format!("/{named}")));
+    let mut gone = Vec::new();
+    for document in ["ARCHITECTURE.md", "docs/code-map.md"] {
+        let text = text_of(document);
+        let named = named_files(&text);
+        assert!(named.len() > 50, "{document}: the paths are read");
+        let named = named.into_iter().map(|named| named.trim_end_matches('/'));
+        gone.extend(named.filter(|named| !exists(named)).map(|named| format!("{document}: {named}")));
+    }
+    assert!(gone.is_empty(), "these name files that do not exist: {gone:#?}");
+    assert!(!exists("switch/src/no_such_file.rs"));
+}
+
+/// The Rust files and the folders of `src` that a document names between backticks, code blocks left out.
+fn named_files(document: &str) -> BTreeSet<&str> {
+    let prose = document.split("```").step_by(2);
+    let code = prose.flat_map(|part| part.split('`').skip(1).step_by(2));
+    let is_path = |text: &&str| {
+        !text.contains(|c: char| !c.is_alphanumeric() && !"/._-".contains(c))
+            && (text.ends_with(".rs") || text.contains("/src/") || text.starts_with("src/"))
+    };
+    code.filter(is_path).collect()
+}
+
+/// Adds a file, or a folder with everything below it.
+fn add_paths(path: &Path, paths: &mut Vec<String>) {
+    paths.push(crate::relative(path));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        add_paths(&entry.path(), paths);
+    }
+}
+
+/// Folders with files of the maps that are no members of the workspace.
+const MORE_FOLDERS: [&str; 4] = ["src", "tests", "benches", "examples"];
 
 /// The paths in the first column of the tables of a document. A bare file name is relative to the folder of the path
 /// before it.

@@ -404,7 +404,7 @@ const READER_CACHE_KIB: &str = "-16384";
 const CHECKPOINT_PAGES: &str = "16384";
 /// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How often the first connection of readers is opened at the start, for that time each: 15 s together.
+/// Tries to open the first connection of readers at the start, of [`READER_TIMEOUT`] each: 15 s together.
 const READER_TRIES: u32 = 10;
 /// Read connections for the engine itself and for authentication.
 const OWN_READERS_MAX: u32 = 4;

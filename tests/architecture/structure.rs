@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::circles::{circles, describe};
@@ -75,10 +74,10 @@ fn the_map_lists_every_part() {
 /// Every file that `ARCHITECTURE.md` and `docs/code-map.md` name exists; a path may begin below a crate.
 #[test]
 fn the_maps_name_files_that_exist() {
-    let mut paths = Vec::new();
     let folders = members().into_iter().chain(MORE_FOLDERS.map(str::to_owned));
-    folders.for_each(|folder| add_paths(&crate::root().join(folder), &mut paths));
-    let exists = |named: &str| paths.iter().any(|path| format!("/{path}").ends_with(&format!("/{named}")));
+    let files = folders.flat_map(|folder| crate::rust_files(&folder));
+    let files: Vec<String> = files.map(|file| format!("/{}/", crate::relative(&file))).collect();
+    let exists = |named: &str| files.iter().any(|file| file.contains(&format!("/{named}/")));
     let mut gone = Vec::new();
     for document in ["ARCHITECTURE.md", "docs/code-map.md"] {
         let text = text_of(document);
@@ -100,14 +99,6 @@ fn named_files(document: &str) -> BTreeSet<&str> {
             && (text.ends_with(".rs") || text.contains("/src/") || text.starts_with("src/"))
     };
     code.filter(is_path).collect()
-}
-
-/// Adds a file, or a folder with everything below it.
-fn add_paths(path: &Path, paths: &mut Vec<String>) {
-    paths.push(crate::relative(path));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        add_paths(&entry.path(), paths);
-    }
 }
 
 /// Folders with files of the maps that are no members of the workspace.

@@ -1,6 +1,7 @@
 //! D3 on PostgreSQL: a server that becomes unreachable and recovers, and one that is slow when the node starts.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,22 +76,29 @@ fn is_silent(startup: &[u8], left: &mut u32) -> bool {
     is_silent
 }
 
+/// A database behind a relay, its location, and the state of the connection; `None` with a notice where PostgreSQL is
+/// not tested, or not reached by TCP.
+async fn relayed(dir: &Path, silent: u32) -> Option<(TestDatabase, Location, watch::Sender<Line>)> {
+    if !kinds().contains(&Kind::Postgres) {
+        return None;
+    }
+    let database = TestDatabase::new(Kind::Postgres, dir).await;
+    let Some((server, url)) = behind(&database.url()) else {
+        eprintln!("NOTICE: the server is not reached by TCP; that it is away or slow is not tested");
+        return None;
+    };
+    let (line, watched) = watch::channel(Line::Up);
+    let address = relay(server, watched, silent).await;
+    let location = url.replace("{address}", &address.to_string()).parse().unwrap();
+    Some((database, location, line))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_slow_at_the_start_does_not_prevent_it() {
-    if !kinds().contains(&Kind::Postgres) {
-        return;
-    }
     let dir = TempDir::new();
-    let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
-    let Some((server, url)) = behind(&database.url()) else {
-        eprintln!("NOTICE: the server is not reached by TCP; that it is slow is not tested");
-        return;
-    };
-    let (_line, watched) = watch::channel(Line::Up);
-    // Each of them fails after 1.5 s.
+    // Each silent connection fails after 1.5 s.
     let silent = 2;
-    let address = relay(server, watched, silent).await;
-    let location: Location = url.replace("{address}", &address.to_string()).parse().unwrap();
+    let Some((_database, location, _line)) = relayed(dir.path(), silent).await else { return };
     let store = within("the store", Store::open(location)).await.unwrap();
     let scope = Scope::Organisation(organisation(1));
     assert_eq!(store.list(scope, Window::at(0, 10).into()).await.unwrap().total, 0);
@@ -99,20 +107,10 @@ async fn a_server_that_is_slow_at_the_start_does_not_prevent_it() {
 
 #[test]
 fn while_the_server_is_away_records_wait_and_lists_fail_soon() {
-    if !kinds().contains(&Kind::Postgres) {
-        return;
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = TempDir::new();
-        let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
-        let Some((server, url)) = behind(&database.url()) else {
-            eprintln!("NOTICE: the server is not reached by TCP; that it goes away is not tested");
-            return;
-        };
-        let (line, watched) = watch::channel(Line::Up);
-        let address = relay(server, watched, 0).await;
-        let location: Location = url.replace("{address}", &address.to_string()).parse().unwrap();
+        let Some((_database, location, line)) = relayed(dir.path(), 0).await else { return };
         let store = Store::open(location).await.unwrap();
         let scope = Scope::Organisation(organisation(1));
         let (journal, reader, _) = Journal::open(&dir.path().join("journal")).unwrap();

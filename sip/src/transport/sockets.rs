@@ -47,8 +47,8 @@ impl Sockets {
     /// Replaces the UDP listener that was opened at `configured` by TLS connections between nodes, at the same address:
     /// UDP datagrams to it are dropped from now on. The caller must run the returned task.
     ///
-    /// With port 0, the listener gets another port when the one that is free for UDP is in use for TCP. There must be no
-    /// [`Sender`] yet.
+    /// With port 0, the listener gets another port when the one that the system selected for UDP is in use for TCP; this
+    /// is possible only before the first [`Sender`] exists.
     ///
     /// # Errors
     /// When the address cannot be bound for connections, or there is no such listener.

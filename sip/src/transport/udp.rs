@@ -119,7 +119,7 @@ impl UdpTransport {
             let source = io::ErrorKind::NotFound.into();
             return Err(BindError { protocol: Protocol::Udp, address: configured, source });
         };
-        // The earlier socket is open until then, so its port is not selected again.
+        // The earlier socket is closed after the new one is bound, so its port is not selected again.
         (*socket, *listener) = listen(configured, false)?;
         Ok(())
     }

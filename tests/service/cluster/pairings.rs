@@ -196,6 +196,9 @@ impl World {
                 let own = done(node, "GET", &stored, Value::Null).await.json();
                 let rooms = items(&done(node, "GET", "/conference-rooms", Value::Null).await);
                 let listed = rooms.iter().find(|listed| listed["id"] == room["room_id"]).unwrap();
+                for shown in [&own, listed] {
+                    assert!(shown["live_members"].as_u64().unwrap() <= 3, "{shown} at {}", node.name);
+                }
                 (own["live_members"] == 3 && listed["live_members"] == 3).then_some(())
             })
             .await;

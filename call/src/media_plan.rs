@@ -301,6 +301,13 @@ mod tests {
                 ANSWER.to_owned(),
                 (false, false),
             ),
+            (
+                "only candidates of ICE",
+                OFFER.replace("c=IN IP4 192.0.2.1", "c=IN IP4 0.0.0.0")
+                    + "a=ice-ufrag:kQ3f\na=ice-pwd:yRbX7mPJO0YT7ZvWc4kBvR9c\n",
+                ANSWER.to_owned(),
+                (false, true),
+            ),
         ];
         for (name, offer, answer, expected) in cases {
             let description = description(&negotiated(&offer, &answer), None);

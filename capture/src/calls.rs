@@ -157,8 +157,8 @@ impl Calls {
         let mut news =
             News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
         for announcement in announcements(&Arc::new(description.clone()), true, None, None) {
-            // The SIP announcement of an address has precedence.
-            if !self.endpoints.is_a_calls(announcement.address) {
+            // The SIP announcement of an address has precedence. A candidate shows nothing without a call.
+            if !announcement.is_candidate && !self.endpoints.is_a_calls(announcement.address) {
                 self.announce(at, Binding::NO_CALL, &announcement, &mut news);
             }
         }

@@ -72,6 +72,9 @@ struct Claims {
 struct Claim {
     call: u32,
     of_caller: bool,
+    /// Only a candidate of ICE, which counts only for packets between the parties of the call: behind their routers, the
+    /// phones of many calls have one private address.
+    is_candidate: bool,
     audio: bool,
     /// `a=ptime` of the section, in milliseconds.
     ptime_ms: Option<u32>,
@@ -156,9 +159,14 @@ impl Endpoints {
         let Some(media) = announcement.sections().next() else { return Effect::None };
         let ptime_ms = media.ptime_ms;
         let payloads = self.meanings.meanings_of(announcement.sections());
-        let Announcement { address, rtcp, of_caller, audio, .. } = *announcement;
+        let Announcement { address, rtcp, of_caller, is_candidate, audio, .. } = *announcement;
+        // Behind different routers, both parties may have one private address.
+        if is_candidate && self.claim(address, call).is_some_and(|claim| !claim.is_candidate) {
+            return Effect::None;
+        }
         if let Some(known) = self.by_address.get_mut(&address).map(|claims| &mut claims.latest)
             && (known.call, known.of_caller, known.audio) == (call, of_caller, audio)
+            && known.is_candidate == is_candidate
             && (known.rtcp.as_deref(), known.ptime_ms) == (rtcp.as_ref(), ptime_ms)
             && is_same(&known.payloads, &payloads)
         {
@@ -176,7 +184,8 @@ impl Endpoints {
             claim.call != call && standing(claim.call).is_some_and(|call| !is_over(call))
         };
         self.forget(address, &goes_on);
-        let claim = Claim { call, of_caller, audio, ptime_ms, at, payloads, rtcp: rtcp.map(Box::new) };
+        let claim =
+            Claim { call, of_caller, is_candidate, audio, ptime_ms, at, payloads, rtcp: rtcp.map(Box::new) };
         if let Some(rtcp) = rtcp {
             self.rtcp.insert(rtcp, address);
         }
@@ -255,15 +264,20 @@ impl Endpoints {
             let mut claims = claims.into_iter().flat_map(Claims::iter);
             claims.find(|claim| claim.call == call && claim.of_caller == of_caller).map(|claim| claim.at)
         };
-        let received = to.into_iter().flat_map(Claims::iter).map(|claim| {
-            let sent = named(from, claim.call, !claim.of_caller);
-            let ends = if sent.is_some() { NamedEnds::Both } else { NamedEnds::Destination };
-            (claim, !claim.of_caller, ends, sent.map_or(claim.at, |sent| sent.max(claim.at)))
-        });
-        let is_received = |call: u32| to.into_iter().flat_map(Claims::iter).any(|claim| claim.call == call);
-        let sent = from.into_iter().flat_map(Claims::iter).filter(|claim| !is_received(claim.call));
+        let received = || {
+            to.into_iter().flat_map(Claims::iter).filter_map(|claim| {
+                let sent = named(from, claim.call, !claim.of_caller);
+                let ends = if sent.is_some() { NamedEnds::Both } else { NamedEnds::Destination };
+                let counts = ends == NamedEnds::Both || !claim.is_candidate;
+                let claimed = sent.map_or(claim.at, |sent| sent.max(claim.at));
+                counts.then_some((claim, !claim.of_caller, ends, claimed))
+            })
+        };
+        let is_received = |call: u32| received().any(|(claim, ..)| claim.call == call);
+        let sent = from.into_iter().flat_map(Claims::iter);
+        let sent = sent.filter(|claim| !claim.is_candidate && !is_received(claim.call));
         let sent = sent.map(|claim| (claim, claim.of_caller, NamedEnds::Source, claim.at));
-        let candidates = received.chain(sent).filter_map(|(claim, from_caller, ends, claimed)| {
+        let candidates = received().chain(sent).filter_map(|(claim, from_caller, ends, claimed)| {
             let call = standing(claim.call);
             if call.is_some_and(|call| call.is_over(at)) {
                 return None;

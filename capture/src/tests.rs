@@ -12,6 +12,8 @@ use super::{Analysis, compose, read};
 mod addresses;
 #[path = "tests_dialogs.rs"]
 mod dialogs;
+#[path = "tests_ice.rs"]
+mod ice;
 #[path = "tests_ladder.rs"]
 mod ladder;
 #[path = "tests_unruly.rs"]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::{Codec, Crypto, T38, VideoLines, Webrtc, XrWish};
+use crate::sdp::{Codec, Crypto, IceCandidate, IceTransport, T38, VideoLines, Webrtc, XrWish};
 use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
@@ -165,15 +165,23 @@ impl Media {
     /// Whether it is audio in the form of browsers: over DTLS-SRTP, with RTCP on the same port, from an agent that
     /// checks our candidate.
     pub fn is_webrtc(&self) -> bool {
-        let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
-        let transport = transport.filter(|transport| !transport.is_lite && self.rtcp_mux);
+        let transport = self.ice().filter(|transport| !transport.is_lite && self.rtcp_mux);
         self.kind == MediaKind::Audio && transport.is_some_and(|transport| transport.dtls.is_some())
+    }
+
+    /// The ICE candidates over UDP that its creator names.
+    pub fn candidates(&self) -> &[IceCandidate] {
+        self.ice().map_or(&[], |transport| &transport.candidates)
+    }
+
+    /// Its ICE.
+    fn ice(&self) -> Option<&IceTransport> {
+        self.webrtc.as_ref()?.transport.as_ref()
     }
 
     /// Whether it is audio of an agent that checks our candidates, without DTLS: a phone with ICE.
     pub fn has_plain_ice(&self) -> bool {
-        let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
-        let checks = transport.is_some_and(|transport| !transport.is_lite && transport.dtls.is_none());
+        let checks = self.ice().is_some_and(|transport| !transport.is_lite && transport.dtls.is_none());
         checks && self.is_carried()
     }
 }
@@ -332,8 +340,7 @@ impl SessionDescription {
     /// The direction of `media`. An address of `0.0.0.0` means that its creator does not receive; with ICE it only
     /// means that candidates follow (RFC 8840 §4.1.3).
     pub fn direction_of(&self, media: &Media) -> Direction {
-        let has_ice = media.webrtc.as_ref().is_some_and(|webrtc| webrtc.transport.is_some());
-        let hold = !has_ice && self.address_of(media).is_some_and(Address::is_hold);
+        let hold = media.ice().is_none() && self.address_of(media).is_some_and(Address::is_hold);
         Direction::new(media.direction.sends(), media.direction.receives() && !hold)
     }
 
@@ -344,9 +351,11 @@ impl SessionDescription {
         socket_address(self.address_of(media)?, media.port)
     }
 
-    /// Whether `media` is enabled, but its address is a host name, which is not resolved, or missing.
+    /// Whether `media` is enabled, but its address is a host name, which is not resolved, or missing. With ICE an address
+    /// of `0.0.0.0` counts too: only the candidates are addresses (RFC 8840 §4.1.3).
     pub fn is_unresolved(&self, media: &Media) -> bool {
-        media.port != 0 && self.address_of(media).and_then(Address::ip).is_none()
+        let ip = self.address_of(media).and_then(Address::ip);
+        media.port != 0 && ip.is_none_or(|ip| ip.is_unspecified() && media.ice().is_some())
     }
 
     /// The address for RTCP of `media` to its creator: the RTP port itself, `a=rtcp`, or the next port (RFC

@@ -4,9 +4,9 @@
 //! [`offer_from`] and [`answer_to`] convert an offer and its answer for the other leg of the switch; [`OfferAnswer`]
 //! tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! T.38 replaces audio and is passed on; video is passed on beside audio, between two parties that may have it. Not
-//! here: ICE candidates of parties. Nothing is passed on unparsed. The crate `sdp-types` parses the lines; only
-//! `parse.rs` uses its types.
+//! T.38 replaces audio and is passed on; video is passed on beside audio, between two parties that may have it. ICE
+//! candidates of parties are read and never passed on. Nothing is passed on unparsed. The crate `sdp-types` parses
+//! the lines; only `parse.rs` uses its types.
 
 mod codec;
 mod crypto;
@@ -34,7 +34,9 @@ pub use srtp::{IceRule, KeySeed, SrtpRule};
 pub use t38::T38;
 pub use video::{answer_video, offer_video};
 pub use video_lines::VideoLines;
-pub use webrtc::{Dtls, DtlsTerms, Fingerprint, IceCredentials, IceTerms, IceTransport, Setup, Webrtc};
+pub use webrtc::{
+    Dtls, DtlsTerms, Fingerprint, IceCandidate, IceCredentials, IceTerms, IceTransport, Setup, Webrtc,
+};
 pub use xr::XrWish;
 
 #[cfg(test)]

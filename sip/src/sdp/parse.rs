@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use crate::sdp::description::{is_dtls, is_rtp};
 use crate::sdp::{
-    Address, Codec, Crypto, Direction, Dtls, Fingerprint, IceCredentials, IceTransport, Media, MediaKind,
-    Origin, Rtcp, SessionDescription, Setup, T38, VideoLines, Webrtc, XrWish,
+    Address, Codec, Crypto, Direction, Dtls, Fingerprint, IceCandidate, IceCredentials, IceTransport, Media,
+    MediaKind, Origin, Rtcp, SessionDescription, Setup, T38, VideoLines, Webrtc, XrWish,
 };
 
 /// The longest body that is read, in bytes.
@@ -261,8 +261,7 @@ fn webrtc(
             ice: IceCredentials::new(either("ice-ufrag")?.trim(), either("ice-pwd")?.trim())?,
             is_lite: session.iter().any(|a| a.attribute == "ice-lite"),
             dtls: if is_dtls(protocol) { Some(dtls()?) } else { None },
-            candidate: None,
-            rtcp_candidate: None,
+            candidates: IceCandidate::parse(values(media, "candidate")),
         })
     };
     let transport = transport();

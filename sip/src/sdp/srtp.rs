@@ -2,6 +2,7 @@
 //! answers.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
@@ -12,8 +13,8 @@ use crate::sdp::description::{DTLS_SAVPF, RTP_SAVP, is_dtls, is_secure};
 use crate::sdp::video::secure_form;
 use crate::sdp::webrtc::{OWN_PASSWORD, OWN_UFRAG};
 use crate::sdp::{
-    Dtls, Fingerprint, IceCredentials, IceTerms, IceTransport, Media, Negotiated, NegotiationError,
-    SessionDescription, Setup, SrtpTerms, Webrtc,
+    Dtls, Fingerprint, IceCandidate, IceCredentials, IceTerms, IceTransport, Media, Negotiated,
+    NegotiationError, SessionDescription, Setup, SrtpTerms, Webrtc,
 };
 use crate::text::Text;
 
@@ -281,14 +282,14 @@ impl Srtp {
         let Some(fingerprint) = self.seed.certificate.clone() else { return };
         let ice = before.map_or_else(|| self.credentials(), |before| before.own.clone());
         let place = place_of_audio(offer);
-        let candidate = place.and_then(|place| offer.rtp_address(offer.media.get(place)?));
+        let address = place.and_then(|place| offer.rtp_address(offer.media.get(place)?));
         let Some(media) = place.and_then(|place| offer.media.get_mut(place)) else { return };
         if !is_dtls(&media.protocol) {
             media.protocol = DTLS_SAVPF.into();
         }
         media.rtcp_mux = true;
         let dtls = Some(Dtls { fingerprint: *fingerprint, setup: Setup::ActPass });
-        let transport = IceTransport { ice, is_lite: true, dtls, candidate, rtcp_candidate: None };
+        let transport = IceTransport { ice, is_lite: true, dtls, candidates: our_candidates(address, None) };
         media.webrtc = Some(Box::new(Webrtc {
             mid: before.map_or_else(|| Some(Text::from("0")), |before| before.mid.clone()),
             is_bundled: before.is_none_or(|before| before.is_bundled),
@@ -316,12 +317,12 @@ impl Srtp {
         let had = before.and_then(|before| before.dtls);
         let had = had.filter(|had| had.fingerprint == offered.fingerprint);
         let had = had.map(|had| if had.is_client { Setup::Active } else { Setup::Passive });
-        let candidate = answer.media.get(place).and_then(|media| answer.rtp_address(media));
+        let address = answer.media.get(place).and_then(|media| answer.rtp_address(media));
         let setup = offered.setup.answer(had);
         let Some(media) = answer.media.get_mut(place) else { return Ok(()) };
         media.rtcp_mux = true;
         let dtls = Some(Dtls { fingerprint: *fingerprint, setup });
-        let ours = IceTransport { ice, is_lite: true, dtls, candidate, rtcp_candidate: None };
+        let ours = IceTransport { ice, is_lite: true, dtls, candidates: our_candidates(address, None) };
         media.webrtc = Some(Box::new(Webrtc { transport: Some(ours), ..Webrtc::clone(theirs) }));
         Ok(())
     }
@@ -387,11 +388,14 @@ fn put_ice(description: &mut SessionDescription, place: usize, ice: IceCredentia
         let rtcp = description.rtcp_address(media, false).filter(|_| !media.rtcp_mux);
         (description.rtp_address(media), rtcp)
     });
-    let Some((media, (candidate, rtcp_candidate))) = description.media.get_mut(place).zip(addresses) else {
-        return;
-    };
-    let transport = IceTransport { ice, is_lite: true, dtls: None, candidate, rtcp_candidate };
+    let Some((media, (rtp, rtcp))) = description.media.get_mut(place).zip(addresses) else { return };
+    let transport = IceTransport { ice, is_lite: true, dtls: None, candidates: our_candidates(rtp, rtcp) };
     media.webrtc = Some(Box::new(Webrtc { mid: None, is_bundled: false, transport: Some(transport) }));
+}
+
+/// Our only candidate; none without an address.
+fn our_candidates(rtp: Option<SocketAddr>, rtcp: Option<SocketAddr>) -> Box<[IceCandidate]> {
+    rtp.map(|rtp| IceCandidate { rtp, rtcp }).into_iter().collect()
 }
 
 /// The offered suites: the first one is supported by every phone with SRTP. More lines would make an INVITE too long

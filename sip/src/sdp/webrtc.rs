@@ -1,11 +1,11 @@
 //! ICE of a section (RFC 8839), and the DTLS-SRTP and BUNDLE of browsers (RFC 8842, RFC 8843).
 //!
-//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445 §2.5).
-//! For the same reason we never answer with `a=ice-mismatch` (RFC 8839 §4.2.5): if a router rewrote the address of the
-//! section, but not its candidates, the checks arrive nevertheless.
+//! We are an ICE-lite agent: only the party sends checks (RFC 8445 §2.5), so calls do not use its candidates; the
+//! analysis of captures does. For the same reason we never answer with `a=ice-mismatch` (RFC 8839 §4.2.5): if a
+//! router rewrote the address of the section, but not its candidates, the checks arrive nevertheless.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::text::Text;
 
@@ -29,10 +29,17 @@ pub struct IceTransport {
     pub is_lite: bool,
     /// The certificate, in a section with a DTLS profile.
     pub dtls: Option<Dtls>,
-    /// Our only candidate for RTP; those of a party are not read.
-    pub candidate: Option<SocketAddr>,
-    /// Our only candidate for RTCP; `None` when it shares the port of RTP.
-    pub rtcp_candidate: Option<SocketAddr>,
+    /// The creator's candidates over UDP, at most 16 of a party; ours is one.
+    pub candidates: Box<[IceCandidate]>,
+}
+
+/// A candidate over UDP (RFC 8839 §5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IceCandidate {
+    /// The address for RTP, component 1.
+    pub rtp: SocketAddr,
+    /// The address for RTCP, component 2; `None` when it shares the port of RTP.
+    pub rtcp: Option<SocketAddr>,
 }
 
 /// DTLS of a section, from its creator's view.
@@ -97,6 +104,48 @@ impl Webrtc {
     pub(super) fn refused(&self) -> Option<Box<Webrtc>> {
         let mid = self.mid.clone()?;
         Some(Box::new(Webrtc { mid: Some(mid), is_bundled: false, transport: None }))
+    }
+}
+
+impl IceCandidate {
+    /// The candidates of the values of `a=candidate` lines. Those over TCP, with a name instead of an address, of
+    /// further components and beyond the first 16 are left out.
+    pub(super) fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Box<[IceCandidate]> {
+        let lines: Vec<CandidateLine<'_>> =
+            values.filter_map(CandidateLine::parse).take(2 * CANDIDATES_MAX).collect();
+        let of = |component: u8| lines.iter().filter(move |line| line.component == component);
+        let candidates = of(1).take(CANDIDATES_MAX).map(|line| {
+            // Both components of one base and one server have one foundation (RFC 8445 §5.1.1.3).
+            let of_base = |other: &&CandidateLine<'_>| {
+                other.foundation == line.foundation && other.address.ip() == line.address.ip()
+            };
+            IceCandidate { rtp: line.address, rtcp: of(2).find(of_base).map(|line| line.address) }
+        });
+        candidates.collect()
+    }
+}
+
+/// What is used of an `a=candidate` line.
+struct CandidateLine<'a> {
+    foundation: &'a str,
+    component: u8,
+    address: SocketAddr,
+}
+
+impl<'a> CandidateLine<'a> {
+    /// `1 1 UDP 2130706431 192.0.2.9 4000 typ host`.
+    fn parse(value: &'a str) -> Option<Self> {
+        let mut fields = value.split_ascii_whitespace();
+        let (foundation, component, transport) = (fields.next()?, fields.next()?, fields.next()?);
+        // The priority comes before the address.
+        let (ip, port) =
+            (fields.nth(1)?.parse::<IpAddr>().ok()?.to_canonical(), fields.next()?.parse().ok()?);
+        let is_usable = transport.eq_ignore_ascii_case("udp") && port != 0 && !ip.is_unspecified();
+        is_usable.then_some(CandidateLine {
+            foundation,
+            component: component.parse().ok()?,
+            address: SocketAddr::new(ip, port),
+        })
     }
 }
 
@@ -196,19 +245,18 @@ impl fmt::Display for Webrtc {
             write!(f, "a=mid:{mid}\r\n")?;
         }
         let Some(transport) = &self.transport else { return Ok(()) };
-        let IceTransport { ice, dtls, candidate, rtcp_candidate, .. } = transport;
+        let IceTransport { ice, dtls, candidates, .. } = transport;
         write!(f, "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\n", ice.ufrag, ice.password)?;
         if let Some(Dtls { fingerprint, setup }) = dtls {
             write!(f, "a=fingerprint:{fingerprint}\r\na=setup:{}\r\n", setup.as_str())?;
         }
-        let candidates = [(1, candidate), (2, rtcp_candidate)];
-        let candidates =
-            candidates.into_iter().filter_map(|(component, address)| Some((component, (*address)?)));
-        for (component, address) in candidates.clone() {
-            let (ip, port, priority) = (address.ip(), address.port(), HOST_PRIORITY + 1 - component);
-            write!(f, "a=candidate:1 {component} udp {priority} {ip} {port} typ host\r\n")?;
+        for IceCandidate { rtp, rtcp } in candidates {
+            for (component, address) in (1..).zip(std::iter::once(rtp).chain(rtcp)) {
+                let (ip, port, priority) = (address.ip(), address.port(), HOST_PRIORITY + 1 - component);
+                write!(f, "a=candidate:1 {component} udp {priority} {ip} {port} typ host\r\n")?;
+            }
         }
-        if candidates.count() > 0 {
+        if !candidates.is_empty() {
             f.write_str("a=end-of-candidates\r\n")?;
         }
         Ok(())
@@ -225,6 +273,8 @@ const ICE_TEXT_MAX: usize = 256;
 pub(super) const OWN_UFRAG: usize = 8;
 /// Characters of our passwords: 144 bits.
 pub(super) const OWN_PASSWORD: usize = 24;
+/// Candidates of a section that are kept.
+const CANDIDATES_MAX: usize = 16;
 /// RFC 8839 §5.1, `ice-char`.
 const ICE_CHARS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// The priority of a host candidate of component 1 with the highest local preference (RFC 8445 §5.1.2).

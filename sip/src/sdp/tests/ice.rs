@@ -153,3 +153,51 @@ fn a_phone_is_offered_ice_where_the_rule_says_so_and_may_answer_without() {
     }
     assert!(!offered(&mut dialog(SrtpRule::Off, IceRule::WhenOffered)).contains("a=ice"));
 }
+
+/// RFC 8839 §5.1: what a party writes, and what is kept of it.
+#[test]
+fn candidates_over_udp_with_an_address_are_read() {
+    let lines = [
+        "1 1 UDP 2130706431 10.0.0.5 10122 typ host generation 0",
+        "1 2 udp 2130706430 10.0.0.5 10123 typ host",
+        "2 1 udp 1694498815 203.0.113.5 40122 typ srflx raddr 10.0.0.5 rport 10122",
+        "3 1 udp 2130706431 2001:db8::5 10122 typ host",
+        "3 1 udp 2130706431 ::ffff:192.0.2.5 10122 typ host",
+        // None of these: TCP, a name, no port, an address of no host, further components, an unknown form.
+        "4 1 tcp 1518280447 10.0.0.5 9 typ host tcptype active",
+        "5 1 udp 2122260223 3f0d.local 50162 typ host",
+        "6 1 udp 2130706431 10.0.0.5 0 typ host",
+        "7 1 udp 2130706431 0.0.0.0 9 typ host",
+        "8 3 udp 2130706431 10.0.0.5 10124 typ host",
+        "9 1 udp 2130706431",
+        "",
+    ];
+    let more = (0..40).map(|n| format!("m{n} 1 udp 1 192.0.2.{n} 4000 typ host"));
+    let lines: String = lines
+        .into_iter()
+        .map(str::to_owned)
+        .chain(more)
+        .map(|line| format!("a=candidate:{line}\n"))
+        .collect();
+    let offer = OFFER.replace("a=candidate:7f000001 1 UDP 2113929471 10.0.0.5 10122 typ host\n", "");
+    let offer = offer.replace("a=candidate:7f000001 2 UDP 2113929470 10.0.0.5 10123 typ host\n", &lines);
+    let read = read(&offer);
+    let candidates: Vec<_> = read.media[0]
+        .candidates()
+        .iter()
+        .map(|candidate| (candidate.rtp.to_string(), candidate.rtcp.map(|rtcp| rtcp.to_string())))
+        .collect();
+    assert_eq!(candidates.len(), 16);
+    let expected = [
+        ("10.0.0.5:10122", Some("10.0.0.5:10123")),
+        ("203.0.113.5:40122", None),
+        ("[2001:db8::5]:10122", None),
+        ("192.0.2.5:10122", None),
+    ];
+    for ((rtp, rtcp), (expected_rtp, expected_rtcp)) in candidates.iter().zip(expected) {
+        assert_eq!((rtp.as_str(), rtcp.as_deref()), (expected_rtp, expected_rtcp));
+    }
+    // Without ICE they mean nothing.
+    let plain = offer.replace("a=ice-ufrag:kQ3f\n", "");
+    assert_eq!(self::read(&plain).media[0].candidates(), []);
+}

@@ -7,7 +7,7 @@ use sidetone_sip::flow::Protocol;
 use tokio::net::UdpSocket;
 
 use crate::common::browser::{Browser, Remote};
-use crate::common::site::{PASSWORD, Site, answering, calls, directory, open_end, until, within};
+use crate::common::site::{PASSWORD, Site, answering, calls, directory, found, open_end, until, within};
 use crate::common::tunnel::Tunnel;
 use crate::common::wire::{Ask, Wire};
 use crate::flows::answered::assert_whole;
@@ -256,6 +256,29 @@ async fn a_wrong_fingerprint_is_heard_by_none() {
     let record = site.record().await;
     assert_eq!(record["media_verdict"], json!("no_inbound_media"), "{record:#}");
     assert_eq!(legs(&site, &record).await.len(), 2);
+}
+
+/// Its firewall drops UDP. The address 0.0.0.0 in its description is no hold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_whose_checks_never_arrive_is_silent() {
+    let site = site().await;
+    let phone = site.phone("1002", answering()).await;
+    let (_tunnel, wire) = wire(&site).await;
+    let browser = Browser::open().await;
+    let call = Call::place(wire, "1002", &browser.sdp("actpass")).await;
+    let call = call.unwrap_or_else(|status| panic!("{status}"));
+    calls(&phone, 0, 1).await;
+    let (_, page) = site.get("/calls").await;
+    let quality = format!("/calls/{}/quality?timeline=false", page["items"][0]["uuid"].as_str().unwrap());
+    found("the verdict on silence", async || {
+        let (_, live) = site.get(&quality).await;
+        (live["media_verdict"] == "no_inbound_media").then_some(())
+    })
+    .await;
+    call.hang_up().await;
+    calls(&phone, 0, 0).await;
+    let record = site.record().await;
+    assert_eq!(record["media_verdict"], json!("no_inbound_media"), "{record:#}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

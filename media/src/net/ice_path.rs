@@ -89,6 +89,7 @@ impl IcePath {
         let remote_rtcp = if description.rtcp_mux { Some(remote) } else { self.rtcp.checked() };
         Description {
             remote: Some(remote),
+            unresolved: false,
             remote_rtcp,
             strict_source: Some(StrictSource::Sdp),
             ..description.clone()

@@ -126,7 +126,8 @@ impl Web {
     pub(super) fn located(&self, description: &Description) -> Description {
         Description {
             remote: self.remote,
-            unresolved: false,
+            // Without a path the party is not on hold: its audio is expected, and missing.
+            unresolved: self.remote.is_none(),
             remote_rtcp: self.remote,
             rtcp_mux: true,
             strict_source: Some(StrictSource::Sdp),
@@ -262,14 +263,20 @@ mod tests {
     fn packets_go_to_the_nominated_pair_while_the_party_consents() {
         let (mut web, _queue) = web();
         let described = Description { remote: Some(at(9)), strict_source: None, ..Description::default() };
-        assert_eq!(web.located(&described).remote, None, "the address of SDP is not used");
+        let addresses = |web: &Web| {
+            let located = web.located(&described);
+            (located.remote, located.unresolved)
+        };
+        assert_eq!(addresses(&web), (None, true), "the address of SDP is not used");
         assert!(!web.may_send());
         check(&mut web, seconds(0), 1, PASSWORD);
         let located = web.located(&described);
         assert_eq!((located.remote, located.remote_rtcp), (Some(at(1)), Some(at(1))));
         assert_eq!((located.strict_source, located.rtcp_mux), (Some(StrictSource::Sdp), true));
         assert!(web.may_send() && !web.look(seconds(29)));
+        assert_eq!(addresses(&web), (Some(at(1)), false));
         assert!(web.look(seconds(30)) && !web.may_send(), "no check for 30 seconds");
+        assert_eq!(addresses(&web), (None, true), "it is not on hold");
         check(&mut web, seconds(31), 1, PASSWORD);
         assert!(web.has_moved() && web.may_send());
     }

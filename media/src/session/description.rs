@@ -41,8 +41,8 @@ impl Default for SessionConfig {
 pub struct Description {
     /// Where the party wants RTP; `None` for `c=0.0.0.0` or port 0, and while `unresolved`.
     pub remote: Option<SocketAddr>,
-    /// Whether SDP names the party's address as a host name, which is not resolved: nothing is sent to the party,
-    /// but it is not on hold.
+    /// Whether the party's address is not known and the party is not on hold: SDP names a host name, which is not
+    /// resolved, or ICE has no path. Nothing is sent to the party.
     pub unresolved: bool,
     /// Where the party wants RTCP; `None` is the port above `remote` (RFC 3605).
     pub remote_rtcp: Option<SocketAddr>,

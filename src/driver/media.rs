@@ -186,8 +186,8 @@ impl Media {
         self.relay.notices().try_recv().ok()
     }
 
-    /// Queues a command to a port; [`Media::flush`] passes it on. So a worker is woken only once for all commands of
-    /// an iteration.
+    /// Queues a command to a port; [`Media::flush`] passes it on before the next SIP message is sent, or at the end of the
+    /// iteration. So a worker is woken only once for several commands.
     pub(super) fn order(&mut self, port: PortId, command: MediaCommand) {
         let Some(known) = self.ids.get(&port).copied() else { return };
         if let Some(command) = self.command(port, known, command) {

@@ -460,6 +460,10 @@ impl Driver {
             Output::IncomingMessage(said) => self.tell_notes(now, PhoneReply::IncomingMessage(said)),
             Output::Transmit { flow, bytes, key } => {
                 self.gauges.counters.sent().note(&bytes);
+                // The peer may send from a new address, or with a new key, as soon as it has its answer.
+                if self.media.orders() > 0 {
+                    self.media.flush();
+                }
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
                 if let Some(key) = key.filter(|_| failed) {
                     self.switch.handle_input(now, Input::TransportError(key));

@@ -73,7 +73,8 @@ pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&
         Some(Some(pid)) if owners.contains_key(&pid) => Holder::Engine,
         // Neither the engine's process nor this socket's is visible, so it is assumed to be the same one.
         Some(None) if owners.is_empty() => Holder::Engine,
-        _ => match owners.into_iter().next() {
+        // A child that is being started has the sockets of its parent for a moment.
+        _ => match owners.into_iter().min_by_key(|(pid, _)| *pid) {
             Some((pid, name)) => Holder::Other(Process { pid, name }),
             None => Holder::Unseen,
         },

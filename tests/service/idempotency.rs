@@ -90,6 +90,8 @@ async fn a_hundred_twins_and_a_kill_make_one_team() {
             match answer.status {
                 201 => assert!(ids.insert(id(answer)) || ids.len() == 1),
                 409 => assert!(answer.code() == "conflict" && answer.has("retry-after: 1"), "{answer:?}"),
+                // A hundred requests at once may wait too long for a connection to the database.
+                503 => assert!(answer.code() == "node_busy" && answer.has("retry-after: "), "{answer:?}"),
                 _ => panic!("{answer:?}"),
             }
         }

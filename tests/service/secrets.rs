@@ -16,8 +16,11 @@ const WRONG_PASSWORD: &str = "canary-wrong-password-91bc";
 const LOGIN_PASSWORD: &str = "canary-login-password-5d2e";
 const KEY_SECRET: &str = "canarykeysecret0123456789abcdefghijklm";
 const WRONG_SECRET: &str = "canarywrongsecret0123456789abcdefghijkl";
-const CALLER: &str = "704177";
-const CALLEE: &str = "704288";
+// So many digits that no time or counter in the log contains them.
+const CALLER: &str = "704177318265";
+const CALLEE: &str = "704288493716";
+const CREATED: &str = "704399527184";
+const REFUSED: &str = "704400618293";
 const NUMBER: &str = "+442079460123";
 const OUTSIDE: &str = "+33140123456";
 const NAME: &str = "Wilhelmina Canary";
@@ -81,14 +84,14 @@ async fn use_it(engine: &Served) -> String {
     };
     failed(login(WRONG_PASSWORD), 401).await;
     assert_eq!(login(LOGIN_PASSWORD).send(engine.http).await.status, 200);
-    let extension = json!({"number": "704399", "name": NAME, "password": SIP_PASSWORD});
+    let extension = json!({"number": CREATED, "name": NAME, "password": SIP_PASSWORD});
     let create = Ask::new("POST", "/api/v1/extensions").bearer(&token).key(IDEMPOTENCY).json(&extension);
     for _ in 0..2 {
         let made = create.send(engine.http).await;
         assert_eq!(made.status, 201, "{made:?}");
     }
     let reused = Ask::new("POST", "/api/v1/extensions").bearer(&token).key(IDEMPOTENCY);
-    failed(reused.json(&json!({"number": "704400", "password": WRONG_PASSWORD})), 422).await;
+    failed(reused.json(&json!({"number": REFUSED, "password": WRONG_PASSWORD})), 422).await;
     errors + &get("/metrics".to_owned()).send(engine.http).await.text
 }
 
@@ -143,8 +146,8 @@ async fn nothing_that_is_secret_is_written_anywhere() {
         WRONG_SECRET,
         CALLER,
         CALLEE,
-        "704399",
-        "704400",
+        CREATED,
+        REFUSED,
         NUMBER,
         OUTSIDE,
         OUTSIDE.trim_start_matches('+'),

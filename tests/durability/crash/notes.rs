@@ -67,6 +67,11 @@ async fn all(http: SocketAddr, path: &str) -> Vec<Value> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let paged = format!("{path}{separator}limit=500&offset={}", items.len());
         let (status, page) = within(&paged, exchange(http, "GET", &paged, "")).await.unwrap();
+        if status == 503 {
+            // A busy machine: the request is repeated.
+            tokio::time::sleep(POLL_EVERY).await;
+            continue;
+        }
         assert_eq!(status, 200, "{paged}: {page}");
         items.extend(page["items"].as_array().unwrap().iter().cloned());
         if items.len() as u64 >= page["total"].as_u64().unwrap() {

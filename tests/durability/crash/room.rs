@@ -73,8 +73,9 @@ async fn a_live_room_is_closed_and_its_recording_plays() {
         (bytes_of(recording(dir.path())) > 3 * BYTES_PER_SECOND).then_some(())
     })
     .await;
-    let killed_at = now();
     engine.kill();
+    // Not before: until it is dead, the engine marks the session as live.
+    let killed_at = now();
     for call in placed {
         call.abort();
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sidetone_phone::{Phone, PhoneConfig};
 
-use super::calls::{get, items};
+use super::calls::{items, read};
 use super::site::{Cluster, Node};
 use super::stream::Stream;
 use crate::common::site::{answering, found, phone_config, registered};
@@ -20,7 +20,7 @@ async fn ask(method: &'static str, node: &Node, path: &str, body: &Value) -> u16
 }
 
 async fn id_of(node: &Node, list: &str, field: &str, value: &str) -> String {
-    let all = items(&get(node.http(), &format!("{list}?limit=100")).await);
+    let all = items(&read(node.http(), &format!("{list}?limit=100")).await);
     let one = all.iter().find(|one| one[field] == value).unwrap_or_else(|| panic!("{value} in {all:?}"));
     one["id"].as_str().unwrap().to_owned()
 }
@@ -43,7 +43,7 @@ async fn a_new_password_at_one_node_ends_the_registration_at_another_at_once() {
     let (first, second, _) = cluster.two().await;
     let extension = id_of(&first, "/extensions", "number", "1001").await;
     let mut phone = registered(phone_config(second.served.sip, "1001", answering())).await;
-    let registered_there = async || !items(&get(second.http(), "/registrations").await).is_empty();
+    let registered_there = async || !items(&read(second.http(), "/registrations").await).is_empty();
     found("the registration", async || registered_there().await.then_some(())).await;
     let (before, mut took) = (readings(&second).await, Vec::new());
     for round in 0..ROUNDS {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::calls::{Talk, all_records, get, items};
+use super::calls::{Talk, all_records, get, items, read};
 use super::site::{Cluster, Node};
 use crate::common::site::{found, within};
 use crate::service::client::{Answer, Ask};
@@ -22,7 +22,7 @@ async fn ask(method: &'static str, node: &Node, path: &str, body: Option<Value>)
 /// A recorded call at a node that has ended: its id and the id of its complete recording.
 async fn recorded(at: &Node, from: &'static str, to: &'static str) -> (String, String) {
     let talk = Talk::at(at, from, to).await;
-    let live = items(&get(at.http(), "/calls").await);
+    let live = items(&read(at.http(), "/calls").await);
     let call = live[0]["uuid"].as_str().unwrap().to_owned();
     let begun = ask("POST", at, &format!("/calls/{call}/record"), Some(json!({"action": "start"}))).await;
     assert_eq!(begun.status, 200, "{begun:?}");
@@ -37,7 +37,7 @@ async fn recorded(at: &Node, from: &'static str, to: &'static str) -> (String, S
     talk.caller.hang_up().await.unwrap();
     within("the end of the call", talk.placed).await.unwrap();
     let recording = found("the recording", async || {
-        let all = items(&get(at.http(), &format!("/cdrs/{call}/recordings")).await);
+        let all = items(&read(at.http(), &format!("/cdrs/{call}/recordings")).await);
         all.into_iter().find(|one| one["bytes"].as_u64() > Some(0) && !one["ended_at"].is_null())
     })
     .await;
@@ -136,23 +136,32 @@ async fn the_trace_of_a_leg_is_read_through_another_node() {
     let (first, second, _) = cluster.two().await;
     let talk = Talk::at(&second, "1001", "1002").await;
     found("packets", async || {
-        let live = items(&get(second.http(), "/calls").await);
+        let live = items(&read(second.http(), "/calls").await);
         live[0]["legs"].as_array()?.iter().all(|leg| leg["codec"].is_string()).then_some(())
     })
     .await;
     talk.caller.hang_up().await.unwrap();
     within("the end of the call", talk.placed).await.unwrap();
-    let call = found("the record", async || {
+    let (call, length) = found("the record", async || {
         let record = all_records(first.http()).await.pop()?;
-        let quality = get(first.http(), &format!("/cdrs/{}/quality", record["call_uuid"].as_str()?)).await;
-        let leg = quality.json()["legs"][0]["trace"].is_object();
-        leg.then(|| record["call_uuid"].as_str().unwrap().to_owned())
+        let call = record["call_uuid"].as_str()?;
+        let quality = get(first.http(), &format!("/cdrs/{call}/quality")).await;
+        let length = quality.json()["legs"][0]["trace"]["bytes"].as_u64()?;
+        Some((call.to_owned(), length))
     })
     .await;
     let path = format!("/cdrs/{call}/trace?leg=a");
-    let (status, own) = bytes(&second, &path, None).await;
-    assert_eq!((status, own.starts_with(b"sidetone-trace")), (200, true));
-    assert!(bytes(&first, &path, None).await == (200, own), "the same through the other node");
+    // The end of the file is written after the record.
+    let entire = async |node: &Node| {
+        found("the entire trace", async || {
+            let (status, trace) = bytes(node, &path, None).await;
+            (status == 200 && trace.len() as u64 == length).then_some(trace)
+        })
+        .await
+    };
+    let own = entire(&second).await;
+    assert!(own.starts_with(b"sidetone-trace"));
+    assert!(entire(&first).await == own, "the same through the other node");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -169,15 +178,22 @@ async fn messages_that_are_not_stored_yet_are_read_through_another_node() {
     })
     .await;
     let path = format!("/cdrs/{call}/signalling");
-    let own = ask("GET", &second, &path, None).await;
-    assert_eq!(own.status, 200, "{own:?}");
+    let own = found("messages that stay the same", async || {
+        let own = read(second.http(), &path).await;
+        assert_eq!(own.status, 200, "{own:?}");
+        let far = read(first.http(), &path).await;
+        if read(second.http(), &path).await.json() != own.json() {
+            return None;
+        }
+        assert_eq!((far.status, far.json()), (200, own.json()));
+        Some(own)
+    })
+    .await;
     assert!(own.json()["messages"].as_array().is_some_and(|messages| messages.len() >= 8), "{own:?}");
-    let far = ask("GET", &first, &path, None).await;
-    assert_eq!((far.status, far.json()), (200, own.json()));
-    let text = ask("GET", &first, &format!("{path}?format=text"), None).await;
+    let text = read(first.http(), &format!("{path}?format=text")).await;
     assert!(text.status == 200 && text.text.contains("BYE sip:"), "{text:?}");
 
-    let unknown = ask("GET", &first, &format!("/cdrs/{}/signalling", uuid::Uuid::from_u128(7)), None).await;
+    let unknown = read(first.http(), &format!("/cdrs/{}/signalling", uuid::Uuid::from_u128(7))).await;
     assert_eq!(unknown.status, 404);
 }
 

@@ -76,9 +76,11 @@ impl Load {
     }
 
     /// Its node is dead: returns the number of answered calls, including the one that was up.
-    fn dies(self) -> u64 {
-        let up = self.caller.calls().borrow().up as u64;
+    async fn dies(self) -> u64 {
+        // Otherwise a call that ends in between would be counted twice.
         self.task.abort();
+        let _ = self.task.await;
+        let up = self.caller.calls().borrow().up as u64;
         self.answered.load(Ordering::Relaxed) + up
     }
 }
@@ -202,7 +204,7 @@ async fn one_round(
     send_note(&dying, &guest, format!("{victim}")).await;
     let (data, killed) = (dying.data, Instant::now());
     dying.served.kill();
-    expected[victim] += loads[victim].take().unwrap().dies();
+    expected[victim] += loads[victim].take().unwrap().dies().await;
     guests[victim].take().unwrap().call.abort();
 
     let others: Vec<&Node> = nodes.iter().flatten().collect();

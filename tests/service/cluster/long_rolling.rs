@@ -65,8 +65,7 @@ async fn long_rolling_upgrade_under_twenty_calls_a_second() {
         let drained = round as usize % nodes.len();
         let next = (drained + 1) % nodes.len();
         let config = cluster.config(NAMES[next], next as u8 + 1, &nodes[next].as_ref().unwrap().data);
-        let (code, _, err) = cluster.command(&["drain", "--node", NAMES[drained]], &config);
-        assert_eq!((code, err.as_str()), (0, ""));
+        cluster.drain(NAMES[drained], &config).await;
         for at in (0..places.len()).filter(|at| places[*at] == drained) {
             present[at].send_replace(pair(nodes[next].as_ref().unwrap(), at).await);
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::calls::{get, items, records};
+use super::calls::{get, items, read, records};
 use super::rooms::{Guest, one_room};
 use super::site::{ALL_UP, Cluster};
 use super::stream::Stream;
@@ -31,12 +31,12 @@ async fn a_room_that_dies_with_its_node_is_gone_and_its_end_is_told_once() {
     let streams = [Stream::open(second.http()).await, Stream::open(third.http()).await];
     let guest = Guest::joins(&first, GUEST, TONE).await;
     one_room(&second, &[GUEST]).await;
-    let room = items(&get(second.http(), "/conferences").await).remove(0);
+    let room = items(&read(second.http(), "/conferences").await).remove(0);
     let (path, session) =
         (format!("/conferences/{}", room["room"].as_str().unwrap()), room["session_id"].clone());
     let sessions = format!("/conference-rooms/{}/sessions", room["room_id"].as_str().unwrap());
     found("the stored session", async || {
-        let stored = items(&get(third.http(), &sessions).await);
+        let stored = items(&read(third.http(), &sessions).await);
         stored.iter().any(|stored| stored["id"] == session).then_some(())
     })
     .await;
@@ -68,14 +68,14 @@ async fn a_room_that_dies_with_its_node_is_gone_and_its_end_is_told_once() {
     first.sees(&token, &ALL_UP).await;
     let again = Guest::joins(&first, GUEST, TONE).await;
     one_room(&second, &[GUEST]).await;
-    let new = items(&get(second.http(), "/conferences").await).remove(0)["session_id"].clone();
+    let new = items(&read(second.http(), "/conferences").await).remove(0)["session_id"].clone();
     assert_ne!(new, session);
     again.leaves().await;
     for stream in &streams {
         found("the end of the new session", async || (ends(stream, &new) >= 1).then_some(())).await;
         assert_eq!((ends(stream, &session), ends(stream, &new)), (1, 1), "an end is told once");
     }
-    let stored = items(&get(third.http(), &sessions).await);
+    let stored = items(&read(third.http(), &sessions).await);
     let stored = stored.iter().find(|stored| stored["id"] == session).unwrap();
     assert_ne!(stored["ended_at"], json!(null), "{stored:#}");
     eprintln!(

@@ -27,12 +27,11 @@ pub fn program() -> Option<PathBuf> {
 }
 
 impl Nats {
-    /// A server on a free port, or on the one that an earlier server had.
-    pub async fn start(program: &Path, port: Option<u16>) -> Nats {
+    /// A server on this port.
+    pub async fn start(program: &Path, port: u16) -> Nats {
         let dir = TempDir::new();
-        let port = port.map_or("-1".to_owned(), |port| port.to_string());
         let mut process = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port, "-m", "-1", "-sd"])
+            .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-m", "-1", "-sd"])
             .arg(dir.path())
             .arg("--ports_file_dir")
             .arg(dir.path())

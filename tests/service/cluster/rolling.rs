@@ -89,8 +89,7 @@ async fn no_call_fails_while_one_node_after_the_other_is_drained_and_starts_agai
     for drained in 0..nodes.len() {
         let next = (drained + 1) % nodes.len();
         let config = cluster.config(NAMES[next], next as u8 + 1, &nodes[next].as_ref().unwrap().data);
-        let (code, _, err) = cluster.command(&["drain", "--node", NAMES[drained]], &config);
-        assert_eq!((code, err.as_str()), (0, ""));
+        cluster.drain(NAMES[drained], &config).await;
         // Every pair at this node, its own and those that moved here.
         for (at, load) in loads.iter().enumerate().filter(|(at, _)| places[*at] == drained) {
             let moved = pair(nodes[next].as_ref().unwrap(), at).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use sidetone_phone::{Answering, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 
-use super::calls::{get, items};
+use super::calls::{items, read};
 use super::rooms::{Guest, one_room};
 use super::site::{Cluster, Node};
 use crate::common::site::{calls, found, phone_config, registered, within};
@@ -31,10 +31,8 @@ async fn callee(node: &Node, number: &'static str, hz: u32) -> (Arc<Phone>, Hear
 }
 
 /// Drains a node by the configuration of another one.
-fn drain(cluster: &Cluster, node: &str, by: (&Node, u8)) {
-    let config = cluster.config(by.0.name, by.1, &by.0.data);
-    let (code, _, err) = cluster.command(&["drain", "--node", node], &config);
-    assert_eq!((code, err.as_str()), (0, ""));
+async fn drain(cluster: &Cluster, node: &str, by: (&Node, u8)) {
+    cluster.drain(node, &cluster.config(by.0.name, by.1, &by.0.data)).await;
 }
 
 /// Waits until a node owns the room.
@@ -53,9 +51,9 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     let caller = Guest::keys(&second, "1001", TONES[0], ("1002", "")).await;
     hears(&caller.heard, &TONES, &[TONES[1]]).await;
 
-    let room = items(&get(second.http(), "/conference-rooms").await);
+    let room = items(&read(second.http(), "/conference-rooms").await);
     let room = room.iter().find(|room| room["number"] == "300").unwrap()["id"].clone();
-    let live = items(&get(second.http(), "/calls").await);
+    let live = items(&read(second.http(), "/calls").await);
     let call =
         live.iter().find(|call| call["destination"] == "1002").unwrap()["uuid"].as_str().unwrap().to_owned();
     let moved = Ask::new("POST", format!("/api/v1/calls/{call}/move-to-room"))
@@ -73,7 +71,7 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     all_hear().await;
 
     // The room comes to the node of the call.
-    drain(&cluster, "first", (&second, 2));
+    drain(&cluster, "first", (&second, 2)).await;
     owns(&second).await;
     one_room(&second, &["1001", "1002", "1003"]).await;
     all_hear().await;
@@ -86,7 +84,7 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     for node in [&second, &third] {
         node.sees(&token, &[("first", "left"), ("second", "up"), ("third", "up")]).await;
     }
-    drain(&cluster, "second", (&third, 3));
+    drain(&cluster, "second", (&third, 3)).await;
     owns(&third).await;
     one_room(&third, &["1001", "1002"]).await;
     hears(&caller.heard, &TONES, &[TONES[1]]).await;
@@ -99,7 +97,7 @@ async fn both_parties_of_a_call_are_moved_to_another_node_and_go_on_with_the_roo
     let status = within("the end of the second node", second.served.ended()).await;
     assert!(status.success(), "{status}");
     let record = found("the record", async || {
-        let records = items(&get(third.http(), "/cdrs?limit=100").await);
+        let records = items(&read(third.http(), "/cdrs?limit=100").await);
         records
             .into_iter()
             .find(|record| record["call_uuid"] == call.as_str() && !record["ended_at"].is_null())

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 
-use super::calls::{get, items, records};
-use super::site::{Cluster, Node, operator};
+use super::calls::{get, items, read, records};
+use super::site::{Cluster, Node, operator, whole};
 use crate::common::site::{calls, found, phone_config, registered, within};
 use crate::common::tones::{hears, level};
 use crate::service::client::Ask;
@@ -130,7 +130,7 @@ async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() 
     third.leaves().await;
     // The call has its own record; that of its leg between the nodes died with the room.
     let records = found("the records", async || {
-        let records = items(&get(second.http(), "/cdrs?limit=100").await);
+        let records = items(&read(second.http(), "/cdrs?limit=100").await);
         (records.len() >= 2).then_some(records)
     })
     .await;
@@ -221,15 +221,15 @@ async fn a_room_goes_on_at_another_node_when_its_node_is_drained() {
     let last = Guest::keys(&third, "1003", TONES[2], ("301", "4711#")).await;
     one_room(&first, &["1001", "1002", "1003"]).await;
     hears(&other.heard, &TONES, &[TONES[0], TONES[2]]).await;
-    let room = rooms(&second).await[0]["room"].as_str().unwrap().to_owned();
+    let live = items(&read(second.http(), "/conferences").await);
+    let room = live[0]["room"].as_str().unwrap().to_owned();
     let lock = Ask::new("POST", format!("/api/v1/conferences/{room}/lock")).bearer(ADMIN);
-    assert_eq!(lock.send(second.http()).await.status, 204);
+    assert_eq!(whole(second.http(), &lock).await.status, 204);
 
     let (stop, stopped) = watch::channel(false);
     let gap = longest_gap(last.heard.clone(), TONES[1], stopped);
     let config = cluster.config("second", 2, &second.data);
-    let (code, _, err) = cluster.command(&["drain", "--node", "first"], &config);
-    assert_eq!((code, err.as_str()), (0, ""));
+    cluster.drain("first", &config).await;
     let moved = found("the room at another node", async || {
         let owned = first.metric("sidetone_cluster_owned_rooms").await;
         let rooms = rooms(&second).await;

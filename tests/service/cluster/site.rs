@@ -9,9 +9,10 @@ use sidetone_store::Store;
 
 use super::nats::{Nats, program};
 use crate::common::database::{Kind, TestDatabase, server};
+use crate::common::ports::free;
 use crate::common::records::TempDir;
 use crate::common::site::{declare_in, found};
-use crate::service::client::Ask;
+use crate::service::client::{Answer, Ask};
 use crate::service::idempotency::directory;
 use crate::service::served::{Served, Start, program_file};
 
@@ -60,7 +61,8 @@ impl Cluster {
         let store = Store::open(&database.database).await.unwrap();
         declare_in(&store, &(directory() + ROOMS)).await;
         store.close().await;
-        let nats = Nats::start(&program, None).await;
+        // A port that the system does not choose for others: a test stops the server and starts it again on it.
+        let nats = Nats::start(&program, free(1)).await;
         let (nats_url, database_url) = (nats.url(), database.url());
         Some(Cluster {
             nats,
@@ -141,11 +143,14 @@ impl Cluster {
         )
     }
 
-    /// Runs a command of the program with the configuration of a node; returns its exit code, stdout and stderr.
+    /// Runs a command of the program with the configuration of a node; returns its exit code, stdout and stderr. One
+    /// that does not end is stopped, and its exit code is [`STOPPED`].
     pub fn command(&self, args: &[&str], config: &str) -> (i32, String, String) {
         let file = self.dir.path().join("command.toml");
         std::fs::write(&file, config).unwrap();
-        let output = Command::new(program_file())
+        let output = Command::new("timeout")
+            .arg(COMMAND_SECONDS_MAX)
+            .arg(program_file())
             .args(args)
             .arg("--config")
             .arg(&file)
@@ -154,6 +159,21 @@ impl Cluster {
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Drains a node by the configuration of another one; returns what the command prints. It is repeated, because it
+    /// finds no node when NATS is late.
+    pub async fn drain(&self, node: &str, config: &str) -> String {
+        let (out, err) = found("the drain", async || {
+            let (code, out, err) = self.command(&["drain", "--node", node], config);
+            if code != 0 {
+                eprintln!("drain: exit code {code}: {err}");
+            }
+            (code == 0).then_some((out, err))
+        })
+        .await;
+        assert_eq!(err, "");
+        out
     }
 }
 
@@ -205,8 +225,21 @@ const ROOMS: &str = "[[organisations.rooms]]\nname = \"Board\"\nnumber = \"301\"
 pub const NAMES: [&str; 3] = ["first", "second", "third"];
 /// The states when each node sees all of them up.
 pub const ALL_UP: [(&str, &str); 3] = [("first", "up"), ("second", "up"), ("third", "up")];
+/// The exit code of a command that was stopped (coreutils `timeout`).
+pub const STOPPED: i32 = 124;
+/// Longer than any command runs on a busy machine.
+const COMMAND_SECONDS_MAX: &str = "60";
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
+
+/// Repeats a request until every node that it concerns has answered in time.
+pub async fn whole(http: SocketAddr, ask: &Ask) -> Answer {
+    found("an answer of all nodes", async || {
+        let answer = ask.send(http).await;
+        (answer.status != 503 && !answer.head.contains("x-sidetone-missing")).then_some(answer)
+    })
+    .await
+}
 
 /// The token of the operator; every node accepts it.
 pub async fn operator(http: SocketAddr) -> String {

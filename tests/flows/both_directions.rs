@@ -89,13 +89,13 @@ async fn both_directions_of_a_live_call_are_judged() {
         let uuid = page["items"][0]["uuid"].as_str().unwrap().to_owned();
         let live = found("silence", async || {
             let (_, live) = site.get(&format!("/calls/{uuid}/quality?timeline=false")).await;
-            // The caller's audio must be enough to judge too, which takes longer on a busy machine.
-            let is_judged =
-                live["callee"]["media_verdict"] == "no_inbound_media" && live["media_verdict"] != "ok";
+            // The caller's audio must be enough to judge too, which takes longer on a busy machine. Until its first packet
+            // it is `no_inbound_media`.
+            let is_judged = live["callee"]["media_verdict"] == "no_inbound_media"
+                && live["media_verdict"] == "no_outbound_media";
             is_judged.then_some(live)
         })
         .await;
-        assert_eq!(live["media_verdict"], "no_outbound_media", "{live:#}");
         assert_eq!(live["media_verdict_worse"], "no_inbound_media", "the cause comes before its effect");
         assert!(live["callee"].get("loss_pct").is_none(), "what cannot be judged is absent: {live:#}");
         caller.hang_up().await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::common::site::{Site, answering, talking, within};
+use crate::common::site::{Site, answering, found, talking, within};
 
 /// Every value by its name and labels; a line that is not a sample fails.
 pub async fn scrape(site: &Site) -> (String, HashMap<String, f64>) {
@@ -35,7 +35,12 @@ async fn a_call_is_counted_and_nobody_is_named() {
     site.record().await;
     site.idle().await;
     assert!(callee.heard() > 0);
-    let (text, samples) = scrape(&site).await;
+    // The counter of records follows the record.
+    let (text, samples) = found("the counters", async || {
+        let (text, samples) = scrape(&site).await;
+        (samples["sidetone_call_records_stored_total"] == 1.0).then_some((text, samples))
+    })
+    .await;
     let value = |name: &str| *samples.get(name).unwrap_or_else(|| panic!("no {name} in {text}"));
     let calls = "sidetone_calls_total{direction=\"internal\",hangup_cause=\"NORMAL_CLEARING\"}";
     for (name, expected) in [

@@ -22,10 +22,11 @@ async fn acked(site: &Site) -> Vec<Value> {
         .collect()
 }
 
-/// Sends a note into the call that requests an acknowledgement, and waits until the callee shows it.
+/// Sends a note into the call that requests an acknowledgement, and waits until both phones show it.
 async fn asked(talk: &Talk) -> String {
     let id = talk.info(&json!({"title": "Evacuate", "ack": true})).await;
-    until("the note is shown", || talk.callee.notes().iter().any(|note| note.id == id)).await;
+    let shows = |phone: &Phone| phone.notes().iter().any(|note| note.id == id);
+    until("both show the note", || shows(&talk.caller) && shows(&talk.callee)).await;
     id
 }
 
@@ -195,6 +196,7 @@ async fn s6_after_the_call_nothing_is_acknowledged_by_info() {
     let id = asked(&talk).await;
     talk.caller.hang_up().await.unwrap();
     talk.site.idle().await;
+    calls(&talk.callee, 0, 0).await;
     let late = within("an answer", talk.callee.acknowledge(&id)).await;
     assert!(matches!(late, Err(PhoneError::NoCall)), "{late:?}");
     // Nor by MESSAGE.

@@ -111,7 +111,7 @@ async fn a_call_with_the_world_is_a_call_like_any() {
     let site = site(&[&carrier]).await;
     let caller = site.phone("1001", answering()).await;
     let (half, second) = (Duration::from_millis(500), Duration::from_secs(1));
-    let plan = CallPlan { hold: Some((half, half)), ..talking("+447700900123", 2_000) };
+    let plan = CallPlan { hold: Some((half, half)), ..talking("+447700900123", 4_000) };
     let outcome = within("the call", caller.call(plan)).await.unwrap();
     assert_eq!((outcome.status, outcome.reinvites.as_slice()), (200, [200, 200].as_slice()));
 
@@ -139,7 +139,7 @@ async fn a_call_with_the_world_is_a_call_like_any() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_announcement_of_the_world_is_heard_before_the_answer() {
     let talk = talk("clean").unwrap();
-    let carrier = carrier(Answering::Early { after: Duration::from_millis(700), talk }).await;
+    let carrier = carrier(Answering::Early { after: Duration::from_secs(3), talk }).await;
     let site = site(&[&carrier]).await;
     let caller = site.phone("1001", answering()).await;
     let outcome = within("the call", caller.call(talking("+447700900123", 300))).await.unwrap();

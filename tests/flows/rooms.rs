@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::common::device::Device;
 use crate::common::room::directory;
-use crate::common::site::{Site, calls, found, phone_config, post, until, within};
+use crate::common::site::{Site, found, phone_config, post, until, within};
 
 /// Rooms of every kind, two numbers that lead to them, and a trunk for other callers from loopback.
 const ROOMS: &str = r#"
@@ -76,7 +76,8 @@ impl Caller {
         let phone = Arc::new(phone);
         let (caller, plan) = (Arc::clone(&phone), CallPlan { talk_time: None, ..CallPlan::to(number) });
         let call = tokio::spawn(async move { caller.call(plan).await.unwrap() });
-        calls(&phone, 0, 1).await;
+        // A caller that the room refuses is up only for the announcement.
+        until("the answer", || phone.calls().borrow().up == 1 || call.is_finished()).await;
         Caller { phone, call }
     }
 

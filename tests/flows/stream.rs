@@ -13,6 +13,7 @@ use crate::common::site::{
     DOMAIN, PASSWORD, Site, answering, calls, established, open_end, post, talking, until, within,
 };
 use crate::common::wire::Wire;
+use crate::flows::answered::is_uneven_at_most;
 use crate::flows::notes::{extension, record, status_is};
 
 fn tcp(site: &Site) -> SocketAddr {
@@ -98,7 +99,7 @@ async fn a_phone_on_tcp_calls_and_is_called() {
             (&record["hangup_cause"], &record["sip_status"]),
             (&"NORMAL_CLEARING".into(), &200.into())
         );
-        assert_eq!(record["media_verdict"], "ok", "{record:#}");
+        assert!(is_uneven_at_most(&record["media_verdict"]), "{record:#}");
     }
 }
 

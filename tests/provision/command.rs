@@ -326,7 +326,10 @@ fn a_database_of_a_newer_version_is_refused() {
 fn a_server_that_does_not_run_is_named_as_the_cause() {
     let dir = TempDir::new();
     std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound, so that no other program gets the port, and not listening.
+    let refusing = tokio::net::TcpSocket::new_v4().unwrap();
+    refusing.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = refusing.local_addr().unwrap();
     let url = format!("postgres://sidetone@{address}/sidetone");
     std::fs::write(dir.path().join("sidetone.toml"), format!("[database]\nurl = \"{url}\"\n")).unwrap();
     for command in [&["apply", "acme.toml"][..], &["check"]] {

@@ -1,3 +1,4 @@
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use crossbeam_channel::{Sender, bounded};
@@ -38,7 +39,8 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
         workers: count,
         io: RelayIo::Epoll,
         session: SessionConfig::default(),
-        seed: u64::from(std::process::id()) + 77,
+        // Of its own for each test: with one seed they would take the same ports in the same order.
+        seed: RandomState::new().hash_one(()),
     };
     let (peers, inboxes): (Vec<Peer>, Vec<Receiver<Handover>>) = (0..count)
         .map(|_| {
@@ -159,11 +161,12 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
     let idle = worker.mixes.next_tick();
     worker.obey(id, Command::Join { mix: MixId(3), seat: seat() });
     assert_eq!((idle, worker.mixes.changed_size()), (None, Some((1, 1))));
-    let now = worker.io.shared.clock.now();
-    assert!(worker.mixes.is_due(now), "the first tick is due at once");
+    assert!(worker.mixes.is_due(worker.io.shared.clock.now()), "the first tick is due at once");
+    let due = worker.mixes.next_tick().unwrap();
     worker.tick_mixes();
     let next = worker.mixes.next_tick().unwrap();
-    assert!(next > now && next.since(now) <= 40_000, "the second follows in 20 ms");
+    let ahead_us = next.since(worker.io.shared.clock.now());
+    assert!(next > due && ahead_us <= 20_000, "the next one follows in 20 ms");
     worker.obey(id, Command::Leave);
     assert_eq!(worker.mixes.changed_size(), Some((0, 0)));
     // Its obsolete tick entries find no mix and are removed.
@@ -172,7 +175,9 @@ fn a_mix_wakes_its_worker_for_as_long_as_somebody_sits_in_it() {
     }
     worker.publish();
     let counters = crate::net::counters::sum(&worker.io.shared.tallies);
-    assert_eq!((counters.ticks.total(), counters.mixes, counters.panics), (1, 0, 0));
+    // More than one if this thread was late.
+    assert!(counters.ticks.total() >= 1);
+    assert_eq!((counters.mixes, counters.panics), (0, 0));
 }
 
 #[test]

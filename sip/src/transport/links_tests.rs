@@ -172,10 +172,14 @@ impl Node {
 async fn a_port_that_is_in_use_for_tcp_is_replaced_if_the_system_selected_it() {
     let (authority, peers) = (Authority::new(), Arc::default());
     let tls = || authority.tls(authority.sign(), &peers);
-    let mut sockets = bind(ANY_PORT);
-    let selected = address_of(&sockets);
-    // A connection of another program may have the same port.
-    let in_use = TcpListener::bind(selected).await.unwrap();
+    let (mut sockets, selected, in_use) = loop {
+        let sockets = bind(ANY_PORT);
+        let selected = address_of(&sockets);
+        // Another program may have the port for TCP already.
+        if let Ok(in_use) = TcpListener::bind(selected).await {
+            break (sockets, selected, in_use);
+        }
+    };
     let error = sockets.link_nodes(INTERNAL, selected, tls()).await.err().unwrap();
     assert_eq!((error.source.kind(), error.address), (io::ErrorKind::AddrInUse, selected));
     let task = sockets.link_nodes(INTERNAL, ANY_PORT, tls()).await.unwrap();
@@ -272,6 +276,8 @@ async fn a_node_that_is_gone_delays_no_other_and_is_reached_again_when_it_is_bac
     one.reaches(&mut gone, "before").await;
     let address = gone.address;
     gone.ends().await;
+    // Until it is back, no other socket gets its port.
+    let kept = UdpSocket::bind(address).await.unwrap();
     // In its place, a node that accepts connections and sends nothing: the handshake does not end.
     let silent = TcpListener::bind(address).await.unwrap();
     let held = tokio::spawn(async move {
@@ -285,6 +291,7 @@ async fn a_node_that_is_gone_delays_no_other_and_is_reached_again_when_it_is_bac
     one.reaches(&mut there, "at once").await;
     held.abort();
     let _ = held.await;
+    drop(kept);
     let mut back = Node::at(address, authority.tls((again, key), &peers)).await;
     one.reaches(&mut back, "after").await;
 }

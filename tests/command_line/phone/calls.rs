@@ -11,7 +11,7 @@ use crate::common::site::{Site, answering, until, within};
 async fn a_script_calls_hears_dials_and_hangs_up() {
     let site = Site::start().await;
     let callee = site.phone("1002", answering()).await;
-    let script = "wait registered\ncall 1002\nwait up\nwait heard 20\ndial 12#\nwait 1500ms\nstatus\nhangup\nwait idle\n\
+    let script = "wait registered\ncall 1002\nwait up\nwait heard 20\ndial 12#\nwait 4s\nstatus\nhangup\nwait idle\n\
                   expect call 200\nexpect notes 0\n";
     let run = within("the script", run(site.sip, "1001", script, &["--json", "--wav", "heard.wav"])).await;
     run.assert_done();

@@ -24,7 +24,16 @@ async fn a_wrong_password_and_an_unknown_user_are_said_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_that_is_away_is_said_so() {
-    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Held, so that no other program gets the port: the UDP socket is connected elsewhere, so datagrams of others are
+    // answered with ICMP, and the TCP socket does not listen.
+    let (closed, _held) = loop {
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.connect("127.0.0.1:9").unwrap();
+        let (address, tcp) = (udp.local_addr().unwrap(), tokio::net::TcpSocket::new_v4().unwrap());
+        if tcp.bind(address).is_ok() {
+            break (address, (udp, tcp));
+        }
+    };
     for transport in ["udp", "tcp"] {
         let run = within("the phone", run(closed, "1001", "", &["--transport", transport])).await;
         assert_eq!(run.status, 1);

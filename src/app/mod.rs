@@ -8,6 +8,7 @@ mod listeners;
 mod ports;
 mod senders;
 mod start;
+mod stored;
 mod switching;
 
 pub(crate) use certificates::{http_server, open_tls, reload_tls};

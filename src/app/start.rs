@@ -9,14 +9,12 @@ use rand::{RngExt, SeedableRng};
 use sidetone_api::{ApiState, HttpServer, Ports, SharedSettings};
 use sidetone_media::net::Relay;
 use sidetone_model::ids::NodeId;
-use sidetone_model::rating::Account;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Protocol;
 use sidetone_sip::sdp::Fingerprint;
 use sidetone_sip::transport::{Sender, Sockets, TcpSender};
 use sidetone_store::{IdempotencyKeys, Store};
 use sidetone_switch::rating::{Tariffs, settle};
-use sidetone_switch::routing::Directory;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -30,6 +28,7 @@ use super::ports::{
     api_state, directory_ports, node_traces, own_files, panel, rate_ports, room_history, rooms,
 };
 use super::senders::Senders;
+use super::stored::Stored;
 use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
 use crate::call_recordings::{self, CallRecordingEnds, CallRecordingService};
@@ -80,14 +79,6 @@ struct Base<'c> {
     edge: Option<NodeEdge>,
     tls: TlsStore,
     stopped: watch::Receiver<bool>,
-}
-
-/// The data that the switch reads from the database at the start.
-struct Stored {
-    directory: Directory,
-    tariffs: Arc<Tariffs>,
-    accounts: Vec<Account>,
-    revisions: Heard,
 }
 
 /// The switch with its driver, not started yet.
@@ -315,21 +306,6 @@ impl<'c> Base<'c> {
         let (carrier, rng) = (Arc::new(outbound.clone()), StdRng::from_rng(&mut self.rng));
         let sender = CallbackSender::new(self.store.clone(), self.node, carrier, Arc::new(wall_clock), rng);
         (sender.counted_by(counters), Arc::clone(&self.load), Arc::clone(relay))
-    }
-}
-
-impl Stored {
-    /// Reads the directory, the rates and the accounts.
-    async fn read(store: &Store) -> Result<Self, StartError> {
-        let directory = Directory::new(store.directory().await?);
-        let (accounts, rates) = (store.accounts().await?, store.rates().await?);
-        let revisions = Heard {
-            directory: directory.revision(),
-            rates: rates.revision,
-            accounts: accounts.clone(),
-            ..Heard::default()
-        };
-        Ok(Self { directory, tariffs: Arc::new(Tariffs::new(rates)), accounts, revisions })
     }
 }
 

@@ -100,6 +100,11 @@ fn words(error: &sqlx::Error) -> String {
 }
 
 impl StoreError {
+    /// Whether the same work can succeed later: the database was busy or away.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreError::Sql(failed) if Failure::of(failed) == Failure::Passing)
+    }
+
     /// The error of a failed migration.
     pub(super) fn of_migration(location: &Location, source: sqlx::migrate::MigrateError) -> Self {
         let location = location.clone();

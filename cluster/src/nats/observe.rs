@@ -31,8 +31,10 @@ impl Connection {
         let mut bucket = Bucket::open(self, NODES, ENTRY_AGE_MAX).await?;
         let (began, mut members) = (Instant::now(), BTreeMap::<NodeId, Observed>::new());
         loop {
-            let is_complete = members.values().all(|member| member.state != NodeState::Gone);
-            // The stored values arrive immediately, before the heartbeats of the members.
+            let is_complete =
+                !members.is_empty() && members.values().all(|member| member.state != NodeState::Gone);
+            // The stored values arrive immediately, before the heartbeats of the members. Without any, the server may be
+            // late.
             let wait = if is_complete { STORED_MAX } else { GONE_AFTER };
             match timeout_at(began + wait, bucket.next()).await {
                 Ok(change) => note(&mut members, &change?.value),

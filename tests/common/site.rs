@@ -28,6 +28,9 @@ use super::records::{TempDir, at};
 use super::waiting::{PATIENCE, POLL_EVERY};
 pub use super::waiting::{found, until, within};
 
+/// Audio of a clean network that ends after every test: a scenario has a minute by default, and a call without audio is
+/// ended.
+const ENDLESS: &str = "clean duration=86400s";
 /// Every phone's password.
 pub const PASSWORD: &str = "correct horse battery staple";
 /// The organisation's domain.
@@ -259,17 +262,17 @@ pub fn talk(scenario: &str) -> Option<Box<Scenario>> {
 
 /// Answers immediately and talks without end.
 pub fn answering() -> Answering {
-    Answering::Answer { after: Duration::ZERO, talk: talk("clean") }
+    Answering::Answer { after: Duration::ZERO, talk: talk(ENDLESS) }
 }
 
 /// A call that talks for as long as it lasts, and lasts for `millis`.
 pub fn talking(number: &str, millis: u64) -> CallPlan {
-    CallPlan { talk: talk("clean"), talk_time: Some(Duration::from_millis(millis)), ..CallPlan::to(number) }
+    CallPlan { talk: talk(ENDLESS), talk_time: Some(Duration::from_millis(millis)), ..CallPlan::to(number) }
 }
 
 /// A call that lasts until a party hangs up.
 pub fn open_end(number: &str) -> CallPlan {
-    CallPlan { talk: talk("clean"), talk_time: None, ..CallPlan::to(number) }
+    CallPlan { talk: talk(ENDLESS), talk_time: None, ..CallPlan::to(number) }
 }
 
 /// The status and body of `GET path` under `/api/v1`.
